@@ -249,3 +249,15 @@ def test_the_target_is_no_segment() -> None:
     y, pred = partitioned(found, 9000)
     with pytest.raises(ValueError, match=r"segments\['y'\] is the target itself"):
         wc.witness(y, pred, segments={"y": cut(found[0], 7000)}, **OPTIONS)
+
+
+@pytest.mark.parametrize("hidden", [0.0, 1e-13])
+def test_outcomes_that_were_called_impossible_are_counted(hidden: float) -> None:
+    """In no group is anything left to chance, in partitions as in memory."""
+    y = np.arange(N) % 2
+    probs = np.where(np.arange(N) % 10 == 0, 1 - y, y) * (1.0 - 2.0 * hidden) + hidden
+    found = [wc.witness(y, wc.Bernoulli(probs), **OPTIONS)]
+    found.append(wc.witness(*partitioned((y, wc.Bernoulli, (probs,)), 9_000), **OPTIONS))
+    assert found[0].provenance["impossible"] == found[1].provenance["impossible"]
+    assert found[0].in_words().headline == found[1].in_words().headline
+    assert "cases had " in found[1].provenance["impossible"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from collections.abc import Callable
 from itertools import pairwise
@@ -136,6 +137,40 @@ def test_merging_is_as_good_as_seeing(name: str) -> None:
     assert first.n_samples == N
 
 
+@pytest.mark.parametrize("name", ["normal", "labels"])
+def test_all_pairs_of_few_cases_are_visited_however_they_are_cut(name: str) -> None:
+    y, pred = MODELS[name]
+    wanted = wc.skce(y, pred)
+    for cuts in CUTS:
+        first, rest = (wc.RunningMeasures(["skce"]) for _ in range(2))
+        for start, stop in pairwise(cuts):
+            (first if stop <= 300 else rest).update(y[start:stop], pred[start:stop])
+        first.merge(rest)
+        same(first.result().estimates["skce"], wanted)
+
+
+def test_blocks_of_many_cases_do_not_depend_on_the_first_part() -> None:
+    n = 2_150
+    mu = np.random.default_rng(0).normal(size=n) * np.linspace(1.0, 9.0, n)
+    y, pred = mu + 0.5, wc.Normal(mu, np.ones(n))
+    found: list[wc.Estimate] = []
+    for cut in (1, 100, 2_100, n):
+        first, rest = (wc.RunningMeasures(["skce"]) for _ in range(2))
+        first.update(y[:cut], pred[:cut])
+        for part in (slice(cut, 2_120), slice(max(cut, 2_120), n)):
+            if part.start < part.stop:
+                first.update(y[part], pred[part])
+        rest.update(y[:30], pred[:30])
+        for one, other in ((first, rest), (rest, first)):
+            both = copy.deepcopy(one)
+            both.merge(other)
+            assert both.result().n_samples == n + 30
+        found.append(first.result().estimates["skce"])
+    assert {(float(one), one.estimator, one.kernel) for one in found} == {
+        (float(found[0]), "block", wc.default_kernel(pred[:2_000]))
+    }
+
+
 def test_an_error_changes_nothing() -> None:
     y, pred = MODELS["poisson"]
     running = seen("poisson", [0, 100])
@@ -163,9 +198,9 @@ def test_what_is_refused() -> None:
         wc.RunningMeasures().result()
     with pytest.raises(TypeError, match="brier needs"):
         wc.RunningMeasures(["brier"]).update(y, pred)
-    few = wc.RunningMeasures(["skce"])
+    few = wc.RunningMeasures(["skce"], block_size=30)
     few.update(y[:9], pred[:9])
-    with pytest.raises(ValueError, match="needs 100 cases at least"):
+    with pytest.raises(ValueError, match="needs 30 cases at least"):
         few.result()
     nothing = wc.RunningMeasures(["nll"])
     nothing.update(y, pred, weights=np.zeros(N))
@@ -186,6 +221,19 @@ def test_what_differs_is_not_merged(others: dict[str, Any], said: str) -> None:
         running.update(y, pred)
     with pytest.raises(ValueError, match=said):
         first.merge(second)
+
+
+def test_coverage_is_told_beside_that_of_a_calibrated_model() -> None:
+    """The ends of ten draws hold 9/11 of the targets, however wide an interval was asked for."""
+    told: list[str] = []
+    for pred in (wc.Samples(np.arange(20.0).reshape(2, 10), axis=1), wc.Normal([5.0, 15.0], [1.0, 1.0])):
+        running = wc.RunningMeasures(["coverage"], levels=[0.95])
+        running.update([5.0, 15.0], pred)
+        told.append(repr(running.result()).splitlines()[-1].strip())
+    assert told == [
+        "coverage  100.0% in 95% intervals (81.8% if calibrated)",
+        "coverage  100.0% in 95% intervals",
+    ]
 
 
 def test_a_result_is_read_again() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from wellcal._arrays.commands import run_command, sentence
+from wellcal.reading import ReadError, read_table
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
@@ -80,6 +81,35 @@ def test_output_that_is_full(module: str) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("standard output: No space left on device; free some space")
     assert done.stderr.count("\n") == 1
+
+
+def test_output_and_input_that_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in ``... >&-``: there is nothing to write to, and status 1 would be a rejection."""
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    with pytest.raises(SystemExit) as end:
+        run_command(lambda: print(sys.stdout.isatty(), file=sys.stderr))
+    assert end.value.code is None
+    for name in ("stdout", "stderr"):
+        getattr(sys, name).close()
+    with pytest.raises(ReadError, match="standard input: it is closed"):
+        read_table("-")
+
+
+@full_disk
+def test_what_is_full_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told() -> None:
+        print("It does not fit.")
+        sys.exit(2)  # after a sentence of its own
+
+    with open("/dev/full", "w") as full, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as end:
+            run_command(told)
+    assert end.value.code == 2
+    assert not capsys.readouterr().err
 
 
 def test_nobody_reads_the_output() -> None:

@@ -48,9 +48,27 @@ def test_columns_of_a_frame_name_the_classes() -> None:
     named = xr.DataArray(PROBS, dims=("case", "class"), coords={"class": NAMES})
     assert wc.as_predictions(named).check_targets(["mid"] * N).tolist() == [1] * N  # type: ignore[attr-defined]
     with pytest.raises(
-        ValueError, match=r"row 0: found 0 .*; the classes are 'high'.*columns of a data frame"
+        ValueError, match=r"row 0: found 0 .*; the classes are 'high'.*in this order, classes=\[0, 1, 2\]$"
     ):
         wc.nll(np.zeros(N, dtype=int), frame)
+
+
+def test_frames_of_one_column_or_of_several_levels_are_told_apart() -> None:
+    frame = pd.DataFrame({"y": np.arange(3.0)})
+    for y, taken in (
+        (frame, r"y\.iloc\[:, 0\]"),
+        (polars.from_pandas(frame), r"y\[:, 0\]"),
+        (pyarrow.Table.from_pandas(frame), r"y\[0\]"),
+        (frame.to_numpy(), r"y\[:, 0\]"),
+    ):
+        for pred in (wc.Normal(np.zeros(3), 1.0), wc.Categorical(PROBS[:3])):
+            with pytest.raises(ValueError, match=rf"found shape \(3, 1\); pass {taken} if its one column"):
+                wc.nll(y, pred)
+    levels = pd.MultiIndex.from_product([["p"], NAMES])
+    with pytest.raises(ValueError, match=r"several levels .*\(columns.get_level_values\(-1\)\)"):
+        wc.nll(np.zeros(N), pd.DataFrame(PROBS, columns=levels))
+    with pytest.raises(ValueError, match=r"found shape \(2, 9\); transpose\?$"):
+        wc.Quantiles([0.1, 0.9], np.ones((2, 9)))
 
 
 def test_frames_of_polars_name_the_classes_too() -> None:

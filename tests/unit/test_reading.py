@@ -7,6 +7,7 @@ import gzip
 import io
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wellcal as wc
+from wellcal._arrays.frames import Table
 from wellcal.reading import (
     FORMATS,
     ReadError,
@@ -27,6 +29,7 @@ from wellcal.reading import (
     read_models,
     read_table,
 )
+from wellcal.reading.cases import found_columns
 from wellcal.reading.sizes import FileSize
 from wellcal.reading.writing import with_columns, write_table
 
@@ -131,6 +134,10 @@ def test_how_texts_are_written(tmp_path: Path) -> None:
     assert read_table(path, encoding="latin-1").to_pylist() == [{"y": 1, "naïve": "é"}]
     path.write_bytes("y,naïve\n1,é\n".encode("utf-16"))
     assert read_table(path, encoding="utf-16").to_pylist() == [{"y": 1, "naïve": "é"}]
+    path.write_bytes("y,naïve\n1,é\n".encode("utf-16-le"))
+    assert read_table(path, encoding="utf-16-le").to_pylist() == [{"y": 1, "naïve": "é"}]
+    with pytest.raises(ValueError, match=r"decimal must be '.' or ',', found ';'"):
+        read_table(path, decimal=";")
     with pytest.raises(ValueError, match="unknown encoding 'utf-9'"):
         read_table(path, encoding="utf-9")
     path.write_text('"a\nb","c,d"\n1,"x\ny"\n')
@@ -240,6 +247,25 @@ def test_a_column_of_lists_is_written_as_one(tmp_path: Path) -> None:
     assert read_table(tmp_path / "out.parquet")["draws"].to_pylist() == [[1.0, 2.0], [2.0, 3.0]]
     with pytest.raises(ValueError, match=r"out.csv: column 'draws' holds lists.*parquet"):
         write_table(made, tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("end", ["jsonl", "npz", "csv", "parquet"])
+def test_decimal_numbers_stay_numbers(tmp_path: Path, end: str) -> None:
+    path = tmp_path / f"p.{end}"
+    write_table(pa.table({"y": pa.array([Decimal("1.5")]), "name": ["a"]}), path)
+    assert [float(value) for value in read_table(path)["y"].to_pylist()] == [1.5]
+    assert read_table(path)["y"].type not in (pa.string(), pa.large_string())
+
+
+def test_numbers_for_all_rows_are_written_beside_what_is_there() -> None:
+    """Each part has a column of its own, and none takes the place of one that was not read."""
+    table = pa.table({"y": [0.5], "a": [0.0], "b": [1.0], "scale": ["wide"]})
+    parts = [{"normal": ("a", 1.0)}, {"normal": ("b", 2.0)}]
+    _, found = found_columns(Table(table), "y", {"mixture": parts})
+    normals = [wc.Normal([5.0], [7.0]), wc.Normal([6.0], [8.0])]
+    columns = found.written(wc.Mixture(normals), table.column_names)
+    wanted = {"y": [0.5], "a": [5.0], "b": [6.0], "scale": ["wide"], "scale_2": [7.0], "scale_3": [8.0]}
+    assert with_columns(table, columns).to_pydict() == wanted
 
 
 def test_errors_say_where_a_batch_begins(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_names_suggest_roles(what: str) -> None:
     [
         (["y", "mu", "sigma", "rate"], r"\[poisson: rate = rate\] or \[normal: loc = mu, scale = sigma\]"),
         (["y", "mu", "mean", "sigma"], r"loc = mu, scale = sigma\] or \[normal: loc = mean"),
-        (["y", "df", "mu", "sigma"], r"\[normal.*\] or \[student_t"),
+        (["y", "df", "loc", "scale"], r"\[normal.*\] or \[student_t.*, e\.g\. normal=\('loc', 'scale'\)$"),
         (["y", "p_a", "p_b", "prob_a", "prob_b"], r"p_a .. p_b .*\] or \[probs: probs = prob_a"),
         (["y", "target", "mu", "sigma"], "targets may be 'y' or 'target'"),
         (["z", "mu", "sigma"], "no column is called y"),

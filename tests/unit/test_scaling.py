@@ -499,6 +499,11 @@ def test_bad_folds(folds: Any) -> None:
         cross_fit(Y, SHARP, folds=folds)
 
 
+def test_few_cases_have_few_folds() -> None:
+    found = cross_fit(Y[:7], SHARP[:7], rng=0, n_resamples=19)
+    assert np.bincount(found.folds).tolist() == [3, 2, 2]
+
+
 def test_mmd_kernels_serve_too() -> None:
     kernel = ExpDistance(MaximumMeanDiscrepancy(Gaussian()), power=2.0) @ Gaussian()
     assert TemperatureScaling().fit(Y, SHARP, "skce", kernel=kernel).temperature_ > 1.5

@@ -51,7 +51,7 @@ def real_array(
     NumPy or of PyTorch, is not looked at again.
     """
     array = _floating(x, name, like)
-    check_ndim(array, name, ndim)
+    check_ndim(array, name, ndim, x)
     tensor = is_tensor(array)
     if surely is not None and (tensor or type(array) is np.ndarray) and surely(array):
         return array
@@ -216,14 +216,20 @@ def default_float(xp: Any) -> Any:
     return float64(xp)
 
 
-def check_ndim(array: Array, name: str, ndim: tuple[int, ...]) -> None:
-    """Reject a wrong number of dimensions; never reshape (n, 1) into (n,) on a guess."""
+def check_ndim(array: Array, name: str, ndim: tuple[int, ...], given: object = None) -> None:
+    """Reject a wrong number of dimensions; never reshape (n, 1) into (n,) on a guess.
+
+    The remedy is one for what was `given`, which may be a data frame.
+    """
     if array.ndim in ndim:
         return
     wanted = " or ".join(f"{d}-dimensional" for d in ndim)
     remedy = ""
     if array.ndim == 2 and array.shape[1] == 1 and 1 in ndim:
-        remedy = f"; pass {name}[:, 0] if its one column is meant"
+        taken = (
+            ".iloc[:, 0]" if hasattr(given, "iloc") else "[0]" if hasattr(given, "column_names") else "[:, 0]"
+        )
+        remedy = f"; pass {name}{taken} if its one column is meant"
     raise ValueError(f"{name} must be {wanted}, found shape {tuple(array.shape)}{remedy}")
 
 

@@ -55,6 +55,7 @@ def run_command(command: Callable[[], int | None]) -> NoReturn:
     Traceback (most recent call last):
     SystemExit: 2
     """
+    _open_output()
     try:
         status = _finished(command)
     except KeyboardInterrupt:
@@ -98,8 +99,16 @@ def _finished(command: Callable[[], int | None]) -> int | str | None:
         # Libraries of command lines end with status 1 then, which has a meaning of its own here.
         if isinstance(end.__context__, BrokenPipeError):
             raise end.__context__ from None
-    print(end="", flush=True)  # at the end of the process it would be too late to notice a full disk
+    if status != CANNOT:  # what went wrong was said then
+        print(end="", flush=True)  # at the end of the process it would be too late to notice a full disk
     return status
+
+
+def _open_output() -> None:
+    """Where standard output or error are closed nobody reads them: there is no file to write to, then."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - until the process ends
 
 
 def sentence(error: OSError) -> str:

@@ -192,7 +192,8 @@ class Table:
             try:
                 float(item)
             except ValueError:
-                remedy = about_comma(item, values[~missing].tolist()) or remedy
+                entries: list[Any] = values[~missing].tolist()
+                remedy = about_comma(item, entries) or _about_entry(item, entries) or remedy
                 shown = f" ({item[:40]!r} in "
                 return RowTypeError(told, shown, Row(row), ")", argument=name, remedy=remedy)
         return TypeError(f"{told}; convert it to numbers first")
@@ -297,6 +298,21 @@ def missing_values(
         argument=next(iter(by_column)),
         remedy="fill them in, or leave such rows out (wellcal.reading.drop_missing)",
     )
+
+
+def _about_entry(item: str, entries: Sequence[Any]) -> str:
+    """What to do about a text among numbers, or one that says a share in percent; or nothing."""
+    if item.rstrip().endswith("%") and _is_number(item.rstrip()[:-1]):
+        return "write shares without the sign, such as 0.25 for 25%"
+    return "mend that entry, or name another column" if any(map(_is_number, entries)) else ""
+
+
+def _is_number(item: Any) -> bool:
+    try:
+        float(item)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _no_value(x: Any) -> bool:

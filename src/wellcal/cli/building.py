@@ -93,8 +93,10 @@ def _refuse_lost_folders(given: Mapping[str, Any]) -> None:
     """Refuse what cannot be written before anything is computed: that may take minutes."""
     for name in WRITTEN:
         path = given.get(name)
-        if path is None or path == "-":
+        if path is None or (name == "json" and path == "-"):
             continue
+        if path in ("", "-"):
+            raise ValueError(f"--{name} {path or repr(path)}: it is written to a file; give the name of one")
         if os.path.isdir(path):
             raise ValueError(f"--{name} {path}: is a folder; give the name of a file in it")
         if said := no_folder(path):

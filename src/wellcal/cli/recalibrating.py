@@ -30,7 +30,10 @@ def run(
         typer.Option(metavar="PATH", help="Write the recalibration, fitted to all cases, as JSON."),
     ] = None,
     objective: Annotated[str, typer.Option(metavar="NAME", help="nll or skce.")] = "nll",
-    folds: Annotated[int, typer.Option(metavar="K", min=2, help="Parts that cases are cut into.")] = 5,
+    folds: Annotated[
+        int | None,
+        typer.Option(metavar="K", min=2, help="Parts that cases are cut into; five, or fewer of few cases."),
+    ] = None,
 ) -> None:
     """Recalibrate."""
     from wellcal.measures.presentation import text_rows
@@ -46,7 +49,7 @@ def run(
     )
     wrote: list[tuple[str, str]] = []
     if out is not None:
-        columns = cases.readings[name].written(found.predictions)
+        columns = cases.readings[name].written(found.predictions, cases.frame.column_names)
         write_table(with_columns(cases.frame, columns), out)
         wrote.append(("written", f"{out}: recalibrated {_listed(columns)}, each case without its own target"))
     if scaling is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any
 
 import typer
@@ -30,13 +29,16 @@ def run(
     ] = None,
     block_size: Annotated[
         int | None,
-        typer.Option(metavar="N", min=2, help="Cases of a block, for skce; 100 if not given, fewer for few."),
+        typer.Option(
+            metavar="N",
+            min=2,
+            help="Cases of a block, for skce; if not given 100, and all pairs of up to 2,000 cases.",
+        ),
     ] = None,
 ) -> None:
     """Compute measures part by part."""
     import wellcal as wc
     from wellcal._arrays.progress import reporter
-    from wellcal.measures.running.blocks import BLOCK
     from wellcal.reading.places import naming_file
     from wellcal.reading.sizes import file_size
 
@@ -47,9 +49,7 @@ def run(
     else:
         paired = Paired() if given.weights is not None and names is None else None
     size, progress, taken, dropped = file_size(given.file, given.format), reporter(), "", 0
-    few = math.isqrt(size.rows) if size is not None and size.rows is not None else BLOCK
-    block = max(min(BLOCK, few), 2) if block_size is None else block_size
-    running = wc.RunningMeasures(names or None, block_size=block, rng=options.seed)
+    running = wc.RunningMeasures(names or None, block_size=block_size, rng=options.seed)
     for part in batches(given):
         weights = None if given.weights is None else part.others[given.weights]
         with naming_file(given.file, running.n_samples + dropped, part.rows, given.format):

@@ -102,6 +102,7 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 
 _VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|\{[\d.]+: [^{}]*\}|'[^']*'|\"[^\"]*\"|True|\d+|)"
 _QUOTED = re.compile(r"(?:([\d.]+): )?(?:'([^']*)'|\"([^\"]*)\")")  # with the level before it, of a quantile
+_NUMBERS = re.compile(r"\[(\d+(?:, (?:\d+|\.\.\.))*)\]")
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![={{])")
 _ORDER_WANTED = "give their order with --grades, from the lowest to the highest"
 _DIVIDE = "divide each row of probs by its sum"
@@ -159,7 +160,9 @@ def in_options(message: str) -> str:
         if name not in known:
             return match[0]
         names = [f"{level}={a or b}" if level else a or b for level, a, b in _QUOTED.findall(value)]
+        numbers = _NUMBERS.fullmatch(value)
         plain = value if name in ("decimal", "delimiter") or value.isdecimal() else ",".join(names)
+        plain = numbers[1].replace(" ", "") if numbers else plain
         return f"--{_OTHERWISE.get(name, name).replace('_', '-')} {plain}".rstrip()
 
     return _ARGUMENT.sub(option, message)

@@ -23,6 +23,7 @@ from wellcal.dask.functions import IN_MEMORY, refuse
 from wellcal.dask.pairs import Weighing
 from wellcal.dask.partitioned import (
     Cases,
+    Partition,
     Task,
     added,
     computed_sum,
@@ -46,6 +47,7 @@ from wellcal.dask.witness_sums import (
     overview_of,
     sides_of,
 )
+from wellcal.hypotests.findings.impossible import lost_cases, told_impossible
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions
@@ -73,6 +75,7 @@ from wellcal.witnesses.result import Group, Witness
 from wellcal.witnesses.scan import ScanTest, Told
 from wellcal.witnesses.segments import argument_of
 from wellcal.witnesses.summaries import Cases as Members
+from wellcal.witnesses.summaries import Overview
 
 
 @reported
@@ -126,6 +129,11 @@ def witness(
         return run.witness(locations, columns)
 
 
+def _first_look(block: Partition) -> tuple[Overview, NDArray]:
+    """What predictions decide together, and how many cases had no probability for what was observed."""
+    return overview_of(block), lost_cases(block.targets, block.predictions)
+
+
 @dataclass(frozen=True)
 class _Run:
     """One search for groups."""
@@ -139,7 +147,7 @@ class _Run:
     def witness(self, given: object, columns: Sequence[tuple[str | None, Any]]) -> Witness:
         """What was found."""
         setup, asked = self.begun.setup, self.asked
-        overview = self.cases.total(overview_of)
+        overview, lost = self.cases.total(_first_look)
         block = self.cases.rows(ranked_rows(self.cases.n))
         ranked = block.predictions
         directions = directions_in(ranked, asked.levels, overview)
@@ -190,6 +198,8 @@ class _Run:
         too_small = [g.where for listed, _ in segments for g in listed.groups if g.where not in large]
         if too_small:
             provenance["segments too small"] = too_small
+        if (said := told_impossible(lost)) is not None:
+            provenance["impossible"] = said
         return Witness(
             estimate=by_case.estimate,
             scores=by_case.scores,

@@ -197,7 +197,8 @@ def checked_labels(classes: Any, count: int, of_what: str = "columns of probs") 
     array = own_copy(to_numpy(label_array(classes, "classes")))
     if array.ndim != 1:
         raise ValueError(
-            f"classes must be 1-dimensional, found shape {array.shape}; vectors are given as support"
+            f"classes must be 1-dimensional, found shape {array.shape}; vectors are given as support; names "
+            "of columns of several levels are those of one of them (columns.get_level_values(-1))"
         )
     if len(array) != count:
         raise ValueError(f"classes must have one label for each of the {count} {of_what}, found {len(array)}")

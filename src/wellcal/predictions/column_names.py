@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from wellcal._arrays.frames import shown_names
 from wellcal._arrays.namespaces import NDArray
@@ -38,6 +39,33 @@ def class_labels(parts: Sequence[str], targets: NDArray | None = None) -> list[A
         except ValueError:
             pass
     return list(parts)
+
+
+def labels_like(classes: Any, targets: NDArray | None) -> Any:
+    """Labels as they were given; texts, which a command line has only, are of the kind that `targets` are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> labels_like(["0", "1"], np.array([1, 0])), labels_like(["0", "1"], None)
+    ([0, 1], ['0', '1'])
+    """
+    if targets is None or not isinstance(classes, (list, tuple)):
+        return classes
+    names = cast("Sequence[Any]", classes)
+    return class_labels(names, targets) if all(isinstance(name, str) for name in names) else names
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """`name`, with a number after it where it is taken.
+
+    Examples
+    --------
+    >>> free_name("scale", ["y"]), free_name("scale", ["y", "scale"])
+    ('scale', 'scale_2')
+    """
+    numbered = (f"{name}_{k}" for k in itertools.count(2))
+    return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
 
 def level_of(name: str) -> float | None:

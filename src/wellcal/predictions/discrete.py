@@ -372,7 +372,7 @@ class Categorical(Predictions):
 def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     """Targets as indices of classes, ``(n,)``, or an error with the first that is no class."""
     targets = _as_given(batch, y, name)
-    check_ndim(targets, name, (1 + len(batch.event_shape),))
+    check_ndim(targets, name, (1 + len(batch.event_shape),), y)
     check_cases(int(targets.shape[0]), name, batch)
     if is_tensor(targets) and _are_numbered(batch) and _are_whole_below(targets, len(batch.labels())):
         return batch.xp.astype(targets, integer_dtype(batch.xp))
@@ -383,12 +383,18 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     known = batch.labels()
     remedy = f"the classes are {', '.join(map(repr, known[:6].tolist()))}{', ...' if len(known) > 6 else ''}"
     if known.dtype.kind not in "biuf" and namespace(targets) is namespace() and targets.dtype.kind in "iuf":
-        remedy += (
-            f", from classes= or the columns of a data frame: give {name} as these, or probabilities as an "
-            f"array (probs.to_numpy()) for the classes 0 .. {len(known) - 1}"
-        )
+        remedy += f"; give {name} as these" + _or_numbers(at_hand(targets), len(known))
     check_rows(name, targets, at_hand(index) >= 0, "is not among the classes", remedy)
     return index
+
+
+def _or_numbers(targets: NDArray, count: int) -> str:
+    """What to say of the classes where targets are numbers that count them, from 0 or from 1."""
+    first = int(targets.min() > 0)
+    if targets.min() < first or targets.max() >= first + count:
+        return ""
+    numbers = ", ".join(str(first + k) for k in range(min(count, 6))) + (", ..." if count > 6 else "")
+    return f", or, if its numbers count the classes in this order, classes=[{numbers}]"
 
 
 def _are_numbered(batch: Bernoulli | Categorical) -> bool:

@@ -121,9 +121,9 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     if len(found) > 1:
         readings = " or ".join(f"[{reading.words()}]" for _, reading in found[:4])
         more = f" or {len(found) - 4} more" if len(found) > 4 else ""
-        raise ValueError(
-            f"the columns can be read as {readings}{more}; say which, e.g. normal=('mu', 'sigma')"
-        )
+        ((keyword, value),) = found[0][0].items()
+        example = f"{keyword}={_short(table, value)!r}"
+        raise ValueError(f"the columns can be read as {readings}{more}; say which, e.g. {example}")
     roles, reading = found[0]
     used = {*targets, *reading.columns}
     left = tuple(name for name in table.names if name not in used)

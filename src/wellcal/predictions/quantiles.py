@@ -87,7 +87,7 @@ class Quantiles(Predictions):
         if values.shape[1] != len(levels):
             raise ValueError(
                 f"values must have one column for each of the {len(levels)} levels, found shape "
-                f"{tuple(values.shape)}"
+                f"{tuple(values.shape)}" + ("; transpose?" if values.shape[0] == len(levels) else "")
             )
         self.store(levels=levels, values=values)
         check_rows(

@@ -22,7 +22,7 @@ from wellcal._arrays.parameters import is_number
 from wellcal._arrays.row_errors import retell
 from wellcal._arrays.selecting import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
-from wellcal.predictions.column_names import class_labels, levels
+from wellcal.predictions.column_names import class_labels, free_name, labels_like, levels
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.rounded_sums import with_sum_one
 from wellcal.predictions.samples import Samples
@@ -199,6 +199,8 @@ class ColumnReading:
             found = cast("Selection", self.sources[self.labels_from])
             if values[found.names[0]].ndim == 1:  # a list of probabilities has no names
                 given["classes"] = class_labels(found.parts, targets)
+        elif "classes" in given:
+            given["classes"] = labels_like(given["classes"], targets)
         try:
             if not self.parts:
                 return self._graded(family(**given), targets)
@@ -223,10 +225,11 @@ class ColumnReading:
             )
         return found
 
-    def written(self, pred: Predictions) -> dict[str, NDArray]:
+    def written(self, pred: Predictions, taken: Sequence[str] = ()) -> dict[str, NDArray]:
         """Columns that hold `pred`, by name: what `batch` would read these predictions from.
 
-        A parameter that was one number for all rows becomes a column of its own name.
+        A parameter that was one number for all rows becomes a column of its own name, with a number after it
+        where that is `taken` by a column that holds something else.
 
         Examples
         --------
@@ -234,20 +237,22 @@ class ColumnReading:
         >>> found = resolve(["y", "m"], "normal", ("m", 2.0))
         >>> {name: x.tolist() for name, x in found.written(wc.Normal([0.5], [3.0])).items()}
         {'m': [0.5], 'scale': [3.0]}
+        >>> list(found.written(wc.Normal([0.5], [3.0]), ["y", "m", "scale"]))
+        ['m', 'scale_2']
         """
         found: dict[str, NDArray] = {}
         batch: Any = pred
         for part, component in zip(self.parts, getattr(batch, "components", ()), strict=bool(self.parts)):
-            found.update(part.written(component))
+            found.update(part.written(component, [*taken, *found]))
         fields_of = {spec.called or name: name for name, spec in self.role.family.parameter_fields.items()}
         for name, source in self.sources.items():
             values = np.asarray(getattr(batch, fields_of[name]), dtype=np.float64)
             if not isinstance(source, Selection):
                 if values.ndim == 1 or self.vectors is None:
-                    found[name] = values
+                    found[free_name(name, taken)] = values
                 else:
-                    parts = self.vectors.parts
-                    found.update({f"{name}_{part}": values[:, k] for k, part in enumerate(parts)})
+                    names = [free_name(f"{name}_{part}", taken) for part in self.vectors.parts]
+                    found.update({column: values[:, k] for k, column in enumerate(names)})
                 continue
             if values.ndim == 3:
                 d = values.shape[1]

@@ -250,24 +250,25 @@ def case_batches(
     [2, 2, 1]
     """
     given = {name: x for name, x in dict(options or {}).items() if name != "columns"}
-    batches = read_batches(path, **given)
-    first = next(batches)
-    with naming_file(path):
-        table = Table(first)
-        targets, found = found_columns(table, target, roles, normalise)
-        further = further_columns(table, others, targets.names)
-    used = list(dict.fromkeys([*targets.names, *found.columns, *further.values()]))
-    if os.fspath(path) == "-":
-        parts = itertools.chain([first], batches)
-    else:
-        batches.close()
-        parts = read_batches(path, used, **given)
+    chosen: list[tuple[Selection, ColumnReading]] = []
+    used: list[str] = []
+
+    def choose(first: Any) -> list[str]:
+        with naming_file(path):
+            table = Table(first)
+            targets, found = found_columns(table, target, roles, normalise)
+            further = further_columns(table, others, targets.names)
+        chosen.append((targets, found))
+        used.extend(dict.fromkeys([*targets.names, *found.columns, *further.values()]))
+        return used
+
+    parts = read_batches(path, choose, **given)
     start, dropped = 0, 0
     ready: Cases | None = None  # of a batch without a whole row only the number of rows is left
     for part in parts:
         with naming_file(path, start, format=given.get("format")):
             try:
-                cases = taken_cases(Table(part), targets, found, others, drop_missing)
+                cases = taken_cases(Table(part), *chosen[0], others, drop_missing)
             except NothingLeftError:
                 dropped += part.num_rows
             except MissingValuesError as error:

@@ -29,6 +29,11 @@ class ReadError(ValueError):
     """
 
 
+def no_rows(name: str) -> ReadError:
+    """The error about a file that has names of columns, and nothing else."""
+    return ReadError(f"{name}: there are columns but no rows; write at least one case")
+
+
 def short(error: BaseException | str) -> str:
     """What a library said, as one line that is not too long."""
     text = " ".join(str(error).split()) or type(error).__name__

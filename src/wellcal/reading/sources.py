@@ -21,6 +21,9 @@ FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl", "npz", "npy")
 HEAD = 1 << 16
 """How many bytes are looked at to say what a file is."""
 
+_LINES, _LONGEST = 4, 1 << 26
+"""Lines of a text that are looked at, at least, however long they are up to so many bytes."""
+
 SUFFIXES = {
     ".csv": "csv",
     ".txt": "csv",
@@ -49,7 +52,7 @@ _SIGNATURES = {
     b"PK\x03\x04": "npz",
 }
 _OTHER_KINDS = {
-    b"\x1f\x8b": "gzip: give it a name that ends in .gz",
+    b"\x1f\x8b": "gzip: give it a name that ends in .gz, or - as the name and what gzip -dc says as input",
     b"\xd0\xcf\x11\xe0": "an Excel workbook: save it as CSV",
     b"%PDF": "a PDF document",
     b"\x89PNG": "a picture",
@@ -58,11 +61,13 @@ _OTHER_KINDS = {
         for protocol in range(2, 6)
     },
     b"\xfd7zXZ": "compressed by xz: compress it by gzip, or give - as the name and what xz -dc says as input",
-    b"\x28\xb5\x2f\xfd": "compressed by zstd: give it a name that ends in .zst",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd: give it a name that ends in .zst, or - as the name and what "
+    "zstd -dc says as input",
     b"FEA1": "Feather of version 1: write it again as version 2",
     b"SQLite format 3": "a database: export a table as CSV",
 }
-_TEXTS = ("csv", "tsv", "jsonl")
+TEXTS = ("csv", "tsv", "jsonl")
+"""Formats that are lines of letters."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class SourceFile:
     compression
         How it is compressed as a whole, as pyarrow calls it, or None.
     head
-        Its first bytes, not compressed.
+        Its first bytes, not compressed; of a text a few lines at least.
     """
 
     name: str
@@ -130,8 +135,10 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
         one_of(format, "format", FORMATS)
     if os.fspath(path) == "-":
         name = "standard input"
+        if cast("Any", sys.stdin) is None:
+            raise ReadError(f"{name}: it is closed; give the data to it, or the name of a file")
         with reading(name, "data"):
-            head = sys.stdin.buffer.read(HEAD)
+            head = _first_bytes(sys.stdin.buffer, name)
         return SourceFile(name, None, format or _by_content(name, head) or _by_text(head), None, head)
     given = Path(path)
     name = os.fspath(path)
@@ -140,7 +147,7 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
     compression = _COMPRESSED.get(suffixes[-1]) if suffixes else None
     suffix = (suffixes[-2:-1] if compression else suffixes[-1:]) or [""]
     with reading(name, format or SUFFIXES.get(suffix[0], "data")), opened(given, compression) as file:
-        head = file.read(HEAD)
+        head = _first_bytes(file, name)
     if not head:
         raise ReadError(f"{name}: the file is empty; write it again")
     by_content = _by_content(name, head)
@@ -155,10 +162,19 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
             f"{name}: it is called {suffix[0]} but does not begin as such files do; write or copy it again, "
             "or say what it is with format="
         )
-    found = SourceFile(name, given, format or by_name or by_content or _by_text(head), compression, head)
-    if found.format in _TEXTS:
-        _refuse_binary(found)
-    return found
+    return SourceFile(name, given, format or by_name or by_content or _by_text(head), compression, head)
+
+
+def _first_bytes(file: BinaryIO, name: str) -> bytes:
+    head = file.read(HEAD)
+    if len(head) < HEAD or _by_content(name, head) is not None:
+        return head
+    parts = [head]
+    lines = head.count(b"\n") + head.count(b"\r")
+    while lines < _LINES and len(parts) * HEAD < _LONGEST and (more := file.read(HEAD)):
+        parts.append(more)
+        lines += more.count(b"\n") + more.count(b"\r")
+    return b"".join(parts)
 
 
 def _look(path: Path, name: str) -> None:
@@ -227,13 +243,3 @@ def _by_text(head: bytes) -> str:
         return "jsonl"
     first = head.split(b"\n", 1)[0]
     return "tsv" if b"\t" in first and b"," not in first else "csv"
-
-
-def _refuse_binary(found: SourceFile) -> None:
-    if found.head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return  # UTF-16 says so itself
-    if b"\x00" in found.head:
-        line = found.head[: found.head.index(b"\x00")].count(b"\n") + 1
-        raise ReadError(
-            f"{found.name}: it is no text: there is a null byte in line {line}; say what it is with format="
-        )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.frames import shown_names
 from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.arrays import array_table
-from wellcal.reading.errors import ReadError, library, reading
-from wellcal.reading.sources import FORMATS, SourceFile, source_file
+from wellcal.reading.errors import ReadError, library, no_rows, reading
+from wellcal.reading.sources import FORMATS, TEXTS, SourceFile, source_file
 from wellcal.reading.texts import TextFile
 
 __all__ = ["FORMATS", "read_batches", "read_table"]
@@ -64,7 +65,7 @@ def read_table(
     """
     source = source_file(path, format)
     wanted = None if columns is None else [str(name) for name in columns]
-    if source.format in ("csv", "tsv", "jsonl"):
+    if source.format in TEXTS:
         table = TextFile(source, wanted, decimal, delimiter, encoding).table()
     elif source.format in ("npz", "npy"):
         table = array_table(source)
@@ -77,7 +78,7 @@ def read_table(
 
 def read_batches(
     path: str | os.PathLike[str],
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Callable[[Any], Sequence[str]] | None = None,
     *,
     format: str | None = None,
     rows: int = _ROWS,
@@ -93,8 +94,10 @@ def read_batches(
 
     Parameters
     ----------
-    path, columns, format, decimal, delimiter, encoding
+    path, format, decimal, delimiter, encoding
         As in :func:`read_table`.
+    columns
+        Names of the columns to read, or a function that says them, given the first rows; None for all.
     rows
         The most rows of a batch.
 
@@ -110,28 +113,36 @@ def read_batches(
     """
     whole_number(rows, "rows", least=1)
     source = source_file(path, format)
+    text = TextFile(source, None, decimal, delimiter, encoding) if source.format in TEXTS else None
+    parts: Iterator[Any] | None = None
+    if callable(columns):
+        first = None if text is None else text.first_rows()
+        if first is None:
+            parts = (part for part in _parts(source, text, None, rows) if part.num_rows)
+            first = next(parts, None)
+            if first is None:
+                raise no_rows(source.name)
+            # Only Parquet gains by being read again, without columns that nobody wants.
+            again = source.format == "parquet" and source.path is not None
+            parts = None if again else itertools.chain([first], parts)
+        columns = columns(first)
     wanted = None if columns is None else [str(name) for name in columns]
+    if text is not None:
+        text.columns = wanted
     count = 0
-    for part in _parts(source, wanted, rows, decimal, delimiter, encoding):
+    for part in _parts(source, text, wanted, rows) if parts is None else parts:
         with reading(source.name, source.format):
             table = _checked(part, source, wanted, least=0)
             pieces = [table.slice(start, rows) for start in range(0, table.num_rows, rows)]
         count += table.num_rows
         yield from pieces
     if count == 0:
-        raise _no_rows(source)
+        raise no_rows(source.name)
 
 
-def _parts(
-    source: SourceFile,
-    wanted: list[str] | None,
-    rows: int,
-    decimal: str,
-    delimiter: str | None,
-    encoding: str,
-) -> Generator[Any]:
-    if source.format in ("csv", "tsv", "jsonl"):
-        yield from TextFile(source, wanted, decimal, delimiter, encoding).batches()
+def _parts(source: SourceFile, text: TextFile | None, wanted: list[str] | None, rows: int) -> Generator[Any]:
+    if text is not None:
+        yield from text.batches()
         return
     if source.format in ("npz", "npy"):
         yield array_table(source)
@@ -173,7 +184,7 @@ def _arrow_batches(source: SourceFile) -> Generator[Any]:
 def _arrow(source: SourceFile) -> Any:
     batches = list(_arrow_batches(source))
     if not batches:
-        raise _no_rows(source)
+        raise no_rows(source.name)
     return library("pyarrow").Table.from_batches(batches)
 
 
@@ -200,9 +211,5 @@ def _checked(table: Any, source: SourceFile, wanted: list[str] | None, *, least:
     if wanted is not None:
         table = table.select(wanted)
     if table.num_rows < least:
-        raise _no_rows(source)
+        raise no_rows(source.name)
     return table
-
-
-def _no_rows(source: SourceFile) -> ReadError:
-    return ReadError(f"{source.name}: there are columns but no rows; write at least one case")

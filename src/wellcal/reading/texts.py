@@ -8,18 +8,22 @@ import io
 import re
 from collections import Counter
 from collections.abc import Generator
-from typing import Any
+from typing import Any, BinaryIO
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.frames import shown_names
 from wellcal._arrays.selecting import unknown_column
-from wellcal.reading.errors import ReadError, library, reading, short
-from wellcal.reading.sources import HEAD, SourceFile
+from wellcal.reading.errors import ReadError, library, no_rows, reading, short
+from wellcal.reading.sources import SourceFile
 
 _DELIMITERS = (",", "\t", ";", "|")
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
 _CONVERSION = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to \S+: (.*)")
 _JSON_ROW = re.compile(r"(?:JSON parse error: )?(.*?)\.? in row (\d+)")
+_ONE_A_LINE = (
+    "write one object in each line, without brackets around them (pandas: to_json(path, orient='records', "
+    "lines=True))"
+)
 BLOCK = 1 << 24
 """Bytes of a file that are read at a time."""
 
@@ -35,12 +39,14 @@ class TextFile:
         delimiter: str | None,
         encoding: str,
     ) -> None:
-        for name, sign in {"decimal": decimal, "delimiter": "," if delimiter is None else delimiter}.items():
-            if len(sign) != 1 or not sign.isascii():
-                raise ValueError(f"{name} must be one sign, such as ',' or ';', found {sign!r}")
+        if decimal not in (".", ","):
+            raise ValueError(f"decimal must be '.' or ',', found {decimal!r}")
+        if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii()):
+            raise ValueError(f"delimiter must be one sign, such as ',' or ';', found {delimiter!r}")
         self.source, self.columns, self.decimal = source, columns, decimal
         self._names: dict[str, str] = {}  # of columns, by how they are written in the header
         self.encoding = _encoding(source, encoding)
+        _refuse_nulls(source, self.encoding)
         self.delimiter = delimiter or _delimiter(source, self.encoding)
 
     # -- whole -------------------------------------------------------------------------------
@@ -70,9 +76,11 @@ class TextFile:
         try:
             # A line may be longer than a block, which pyarrow then cannot read.
             options = json.ReadOptions(block_size=max(len(text) + 1, 1 << 16), use_threads=False)
-            return json.read_json(io.BytesIO(text), read_options=options)
+            table = json.read_json(io.BytesIO(text), read_options=options)
         except Exception as error:
             raise self._no_objects(error, 0) from error
+        self._refuse_columns(table)
+        return table
 
     # -- batches -----------------------------------------------------------------------------
 
@@ -83,12 +91,13 @@ class TextFile:
         """
         source = self.source
         if source.format == "jsonl":
-            yield from self._json_batches()
+            yield from self._json_batches(source.open())
             return
         arrow, pyarrow = library("pyarrow.csv"), library("pyarrow")
         with reading(source.name, source.format):
             options = self._csv_options(self._header())
-            options["convert_options"].column_types = self._types_of_head(options)
+            first = self._head(options)
+            options["convert_options"].column_types = {} if first is None else _types(first)
             file = source.open()
             try:
                 reader = arrow.open_csv(file, **options)
@@ -105,27 +114,30 @@ class TextFile:
             finally:
                 file.close()
 
-    def _types_of_head(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Types of columns by the lines that are whole in the head of the file."""
-        arrow, types = library("pyarrow.csv"), library("pyarrow.types")
-        head = self.source.head
-        end = head.rfind(b"\n") + 1
-        try:
-            table = arrow.read_csv(io.BytesIO(head[:end] or head), **options)
-        except Exception:  # what is wrong is found, and said, when it is read
-            return {}
-        double = library("pyarrow").float64()
-        return {
-            column.name: double
-            for column in table.schema
-            if any(kind(column.type) for kind in (types.is_integer, types.is_floating, types.is_null))
-        }
+    def first_rows(self) -> Any:
+        """Lines that are whole in the head of the file, as a batch has them; None where that is unknown."""
+        if self.source.format == "jsonl":
+            return next(self._json_batches(io.BytesIO(_whole_lines(self.source.head))), None)
+        with reading(self.source.name, self.source.format):
+            found = self._head(self._csv_options(self._header()))
+        if found is None or not found.num_rows:
+            return None
+        types, pyarrow = _types(found), library("pyarrow")
+        fields = [pyarrow.field(column.name, types.get(column.name, column.type)) for column in found.schema]
+        return self._renamed(found.cast(pyarrow.schema(fields)))
 
-    def _json_batches(self) -> Generator[Any]:
+    def _head(self, options: dict[str, Any]) -> Any:
+        lines = io.BytesIO(_whole_lines(self.source.head))
+        try:
+            return library("pyarrow.csv").read_csv(lines, **options)
+        except Exception:  # what is wrong is found, and said, when it is read
+            return None
+
+    def _json_batches(self, opened: BinaryIO) -> Generator[Any]:
         """Whole lines, a block at a time, each read by itself."""
         json = library("pyarrow.json")
         self._refuse_array()
-        with reading(self.source.name, "jsonl"), self.source.open() as file:
+        with reading(self.source.name, "jsonl"), opened as file:
             begun, rows = b"", 0
             while True:
                 more = file.read(BLOCK)
@@ -138,6 +150,7 @@ class TextFile:
                         table = json.read_json(io.BytesIO(whole), read_options=options)
                     except Exception as error:
                         raise self._no_objects(error, rows) from error
+                    self._refuse_columns(table)
                     rows += table.num_rows
                     yield table
                 if not more:
@@ -200,12 +213,8 @@ class TextFile:
         return table.rename_columns([self._names.get(name, name) for name in table.column_names])
 
     def _beginning(self) -> str:
-        """The first lines as text: the head of the file, or more where that is not a whole line."""
-        head = self.source.head
-        if len(head) == HEAD and b"\n" not in head and b"\r" not in head and self.source.path is not None:
-            with self.source.open() as file:  # 10,000 columns do not fit into the head
-                head = file.readline(1 << 26)
-        return codecs.getincrementaldecoder(self.encoding)(errors="replace").decode(head)
+        """The first lines as text."""
+        return codecs.getincrementaldecoder(self.encoding)(errors="replace").decode(self.source.head)
 
     # -- what is wrong -----------------------------------------------------------------------
 
@@ -217,9 +226,14 @@ class TextFile:
 
     def _refuse_array(self) -> None:
         if self.source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+            raise ReadError(f"{self.source.name}: it is one JSON array; {_ONE_A_LINE}")
+
+    def _refuse_columns(self, table: Any) -> None:
+        types = library("pyarrow.types")
+        nested = [types.is_struct(column.type) or types.is_list(column.type) for column in table.schema]
+        if table.num_rows == 1 and nested and all(nested):
             raise ReadError(
-                f"{self.source.name}: it is one JSON array; write one object in each line, without brackets "
-                "around them (pandas: to_json(path, orient='records', lines=True))"
+                f"{self.source.name}: it is one JSON object that holds whole columns; {_ONE_A_LINE}"
             )
 
     def _not_text(self, where: str) -> ReadError:
@@ -268,13 +282,26 @@ class TextFile:
             where = "" if row is None else f" in row {int(row) - 1}"  # counted with the header
             return ReadError(
                 f"{name}: column {self._header()[int(number)].strip()!r} changes its kind{where}: {what}; "
-                "mend the entry, or read the whole file at once"
+                "mend the entry"
             )
-        if "Empty CSV" in text:
-            return ReadError(
-                f"{name}: there is no header line; write the names of columns into the first line"
-            )
+        if "Empty CSV" in text:  # a header without the end of its line
+            return no_rows(self.source.name)
         return error
+
+
+def _whole_lines(head: bytes) -> bytes:
+    end = max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
+    return head[:end] or head
+
+
+def _types(table: Any) -> dict[str, Any]:
+    """Types of columns that may go on otherwise than they begin: numbers, and what has no value yet."""
+    types, double = library("pyarrow.types"), library("pyarrow").float64()
+    return {
+        column.name: double
+        for column in table.schema
+        if any(kind(column.type) for kind in (types.is_integer, types.is_floating, types.is_null))
+    }
 
 
 def _encoding(source: SourceFile, encoding: str) -> str:
@@ -285,6 +312,19 @@ def _encoding(source: SourceFile, encoding: str) -> str:
     if name == "utf-8" and source.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ReadError(f"{source.name}: it is UTF-16 text, as its first bytes say; give encoding='utf-16'")
     return "utf8" if name == "utf-8" else encoding
+
+
+def _refuse_nulls(source: SourceFile, encoding: str) -> None:
+    """Refuse what is no text: that has no null bytes, unless letters take two bytes or four."""
+    head = source.head
+    if b"\x00" not in head or codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+        return
+    line = head[: head.index(b"\x00")].count(b"\n") + 1
+    remedy = "say what it is with format="
+    for place, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if not any(head[place : min(len(head), 200) : 2]):
+            remedy = f"if it is UTF-16, give encoding={name!r}"
+    raise ReadError(f"{source.name}: it is no text: there is a null byte in line {line}; {remedy}")
 
 
 def _delimiter(source: SourceFile, encoding: str) -> str:

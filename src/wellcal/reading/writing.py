@@ -59,6 +59,8 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
     kind = written_format(path)
     if kind in ("csv", "tsv", "npz"):
         _refuse_lists(table, path)
+    if kind in ("jsonl", "npz"):
+        table = _without_decimals(table)
     if kind == "jsonl":
         import json
 
@@ -86,6 +88,16 @@ def _refuse_lists(table: Any, path: str | os.PathLike[str]) -> None:
             f"{os.fspath(path)}: column {lists[0]!r} holds lists, which such a file has no place for; write "
             ".parquet, .arrow or .jsonl"
         )
+
+
+def _without_decimals(table: Any) -> Any:
+    """Decimal numbers as floating ones, where a file would have them as texts."""
+    pyarrow, types = library("pyarrow"), library("pyarrow.types")
+    fields = [
+        field.with_type(pyarrow.float64()) if types.is_decimal(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pyarrow.schema(fields, metadata=table.schema.metadata))
 
 
 def _lists(pyarrow: Any, values: NDArray) -> Any:

@@ -20,7 +20,6 @@ from wellcal.reporting.data import ModelData
 from wellcal.reporting.pieces import Mended
 from wellcal.scaling.cross_fitting import cross_fit
 
-FOLDS = 5
 NOT_TRIED = "Recalibration was not tried"
 """How the sentence begins that says why."""
 
@@ -53,7 +52,7 @@ def mended(
         return f"{NOT_TRIED}: {how_many(len(model))} are too few, {FEWEST} are needed."
     targets: NDArray = np.asarray(to_numpy(model.predictions.check_targets(model.targets)))
     first = scores_of_cases(targets, model.predictions)
-    options: dict[str, Any] = {"folds": FOLDS, "rng": seed, "n_resamples": n_resamples, "before": before}
+    options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples, "before": before}
     # Forests and naive Bayes call things impossible that happen: no likelihood can choose for them.
     objective = "nll" if NLL in first else "skce"
     with warnings.catch_warnings():

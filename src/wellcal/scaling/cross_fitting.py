@@ -24,6 +24,9 @@ from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
 from wellcal.scaling.recalibrator import OBJECTIVES, TemperatureScaling, numpy_data
 
+FOLDS = 5
+"""Folds that cases are cut into, where they are not few."""
+
 _FITTING = 0.3  # of the time that a test of all cases takes
 
 
@@ -167,7 +170,7 @@ def cross_fit(
     *,
     scaling: TemperatureScaling | None = None,
     objective: str = "nll",
-    folds: int = 5,
+    folds: int | None = None,
     kernel: Kernel | None = None,
     method: str = "auto",
     rng: int | np.random.Generator | None = None,
@@ -193,7 +196,7 @@ def cross_fit(
     objective, fit_options
         As in :meth:`wellcal.TemperatureScaling.fit`.
     folds
-        Number of folds K, each of at least two cases.
+        Number of folds K, each of at least two cases; None for five, or as many as there can be.
     kernel
         Kernel of the tests before and after, and of the objective "skce". None takes the default of the
         predictions as given, so that both errors are on one scale.
@@ -228,6 +231,8 @@ def cross_fit(
     targets, predictions = numpy_data(y, pred)
     for_test = as_generator(rng)
     generator = for_test.spawn(1)[0]
+    if folds is None:
+        folds = max(min(FOLDS, len(predictions) // 2), 2)
     fold_of = draw_folds(len(predictions), folds, generator)
     if before is not None:
         kernel = _tested(before, len(predictions), kernel)

@@ -106,6 +106,8 @@ def test_names_the_remedy_where_typer_is_missing(monkeypatch: pytest.MonkeyPatch
         (("plot", "pit", "stream.csv", "--out", "a.doc"), "a.doc: a picture is written as .svg, .png, .pdf"),
         (("report", "stream.csv", "--out", "a.doc"), "ends in .html"),
         (("recalibrate", "stream.csv", "--out", "a.doc"), "a.doc: a table is written as .csv"),
+        (("monitor", "stream.csv", "--state", "-"), "--state -: it is written to a file"),
+        (("test", "stream.csv", "--json", ""), "--json '': it is written to a file"),
         (("compare", "stream.csv"), "a second model is needed"),
         (("--import", "no_such_module_of_mine", "test", "stream.csv"), "cannot be imported"),
     ],

@@ -140,6 +140,9 @@ def test_commas_that_may_separate_thousands_are_not_taken_for_decimal_ones(run: 
         assert "; that looks like a decimal comma: read the file with --decimal ','" in said("1,037", clear)
     for clear in ("1,000,000", "12,500.5", "951.25"):
         assert "; the comma separates thousands: write numbers without it" in said("1,037", clear)
+    assert "('oops' in row 2); mend that entry, or name another column" in said("1037", "oops")
+    assert "('25%' in row 1); write shares without the sign, such as 0.25 for 25%" in said("25%", "30 %")
+    assert "('low' in row 1); name another column" in said("low", "high")
 
 
 def test_missing_values_are_refused_or_counted(run: Run) -> None:

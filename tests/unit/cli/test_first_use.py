@@ -34,6 +34,46 @@ def test_names_of_classes_go_with_guessed_columns(run: Run) -> None:
     assert "--classes is for bernoulli and probs, found normal" in done.stderr
 
 
+def test_numbers_of_classes_go_with_columns_that_have_names(run: Run, folder: Path) -> None:
+    given = ("scores", "-", "--target", "label", "--probs", "p_*", "--measures", "nll")
+    text = "label,p_cat,p_dog\ncat,0.8,0.2\ndog,0.3,0.7\n"
+    wanted = run(*given, text=text).stdout
+    for cat, dog in (("0", "1"), ("1", "2")):
+        numbers = text.replace("\ncat", f"\n{cat}").replace("\ndog", f"\n{dog}")
+        said = run(*given, text=numbers, expect=2).stderr
+        assert said.endswith(f"if its numbers count the classes in this order, --classes {cat},{dog}\n")
+        assert run(*given, "--classes", f"{cat},{dog}", text=numbers).stdout == wanted
+    said = run(*given, text=text.replace("\ndog", "\n7").replace("\ncat", "\n0"), expect=2).stderr
+    assert said.endswith("the classes are 'cat', 'dog'; give target 'label' as these\n")
+
+
+def test_no_number_depends_on_how_the_file_is_written(run: Run, folder: Path) -> None:
+    given = ("--target", "y", "--normal", "mu,sigma")
+    text = (folder / "preds.csv").read_text()
+    shown = run("scores", "preds.csv", *given).stdout
+    assert "(unbiased)" in shown
+    assert (
+        shown == run("scores", "preds.parquet", *given).stdout == run("scores", "-", *given, text=text).stdout
+    )
+    assert "(block)" in run("scores", "preds.csv", *given, "--block-size", "20").stdout
+
+
+@pytest.mark.parametrize(
+    ("begins", "goes_on"), [("", "seen again"), ("17", "A17"), ("x" * 70_000, "y" * 70_000)]
+)
+def test_a_column_that_is_not_asked_for_holds_anything(
+    run: Run, tmp_path: Path, begins: str, goes_on: str
+) -> None:
+    """It has no value at first, or numbers, or lines are longer than what is looked at for the kinds."""
+    first, then = (f"0.5,0.25,1.0,{note}\n" for note in (begins, goes_on))
+    text = "y,mu,sigma,note\n" + (first * 6_000 if len(first) < 99 else first) + then
+    (tmp_path / "notes.csv").write_text(text)
+    given = ("--target", "y", "--normal", "mu,sigma", "--measures", "nll")
+    shown = run("scores", str(tmp_path / "notes.csv"), *given).stdout
+    assert "cases: NLL 0.9502." in shown
+    assert run("scores", "-", *given, text=text).stdout == shown
+
+
 def test_probabilities_that_miss_one_in_a_row_are_no_draws(run: Run) -> None:
     text = "label,p_a,p_b,p_c\n" + "a,0.2,0.5,0.3\nb,0.6,0.2,0.2\n" * 3 + "c,0.5,0.2,0.2\n"
     done = run("scores", "-", text=text, expect=2)

@@ -40,19 +40,33 @@ def impossible_finding(targets: NDArray, predictions: Predictions) -> Finding | 
     >>> impossible_finding(np.array([0, 1]), wc.Bernoulli([0.0, 1.0])) is None
     True
     """
-    if not targets_are_indices(predictions):
+    lost = lost_cases(targets, predictions)
+    short = told_impossible(lost)
+    if short is None:
         return None
+    pvalue = min(1.0, len(targets) * LEAST_PROBABILITY) if lost[1] else 0.0
+    sentence = f"{short}: no temperature mends that"
+    return Finding(sentence, IMPOSSIBLE, short, int(lost[0]) / len(targets), None, LEVEL, pvalue)
+
+
+def lost_cases(targets: NDArray, predictions: Predictions) -> NDArray:
+    """How many cases had no probability to speak of for what was observed, and how many of these had some.
+
+    Counts of parts of the cases add up.
+    """
+    if not targets_are_indices(predictions):
+        return np.zeros(2, dtype=np.int64)
     batch: Any = predictions
     probabilities = np.asarray(to_numpy(batch.class_probs()), dtype=np.float64)
     given = probabilities[np.arange(len(targets)), targets]
     lost = given[given < LEAST_PROBABILITY]
-    if len(lost) == 0:
-        return None
-    zero = float(lost.max()) == 0.0
-    short = impossible_phrase(len(lost), 0.0 if zero else LEAST_PROBABILITY)
-    pvalue = 0.0 if zero else min(1.0, len(targets) * LEAST_PROBABILITY)
-    sentence = f"{short}: no temperature mends that"
-    return Finding(sentence, IMPOSSIBLE, short, len(lost) / len(targets), None, LEVEL, pvalue)
+    return np.array([len(lost), np.count_nonzero(lost)])
+
+
+def told_impossible(lost: NDArray) -> str | None:
+    """What :func:`lost_cases` counted, in words; None where there are none."""
+    count, some = map(int, lost)
+    return impossible_phrase(count, LEAST_PROBABILITY if some else 0.0) if count else None
 
 
 def without_log_odds(found: Iterable[Finding], claims: Claims, every: Mapping[str, Found]) -> list[Finding]:

@@ -19,8 +19,8 @@ from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.running.accumulator import Accumulator
 from wellcal.measures.running.bins import RunningECE
-from wellcal.measures.running.blocks import BLOCK, RunningBlocks
 from wellcal.measures.running.means import SCORES, RunningMean
+from wellcal.measures.running.pairs import RunningSKCE
 from wellcal.measures.running.shares import RunningCoverage, RunningPIT
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
@@ -51,12 +51,12 @@ class Measured(Presentable):
     --------
     >>> import numpy as np, wellcal as wc
     >>> running = wc.RunningMeasures()
-    >>> running.update([0, 1, 1], wc.Bernoulli(np.array([0.2, 0.7, 0.6])))
+    >>> running.update([1], wc.Bernoulli(np.array([0.7])))
     >>> measured = running.result()
     >>> round(float(measured.estimates["brier"]), 4)
-    0.0967
+    0.09
     >>> print(measured.left_out["skce"])
-    SKCE over blocks needs 100 cases at least, found 3
+    the unbiased estimator needs at least 2 cases, found 1
     """
 
     n_samples: int
@@ -90,11 +90,8 @@ class Measured(Presentable):
         rows: list[Row] = []
         for found in self.estimates.values():
             if isinstance(found, IntervalCoverage):
-                told = ", ".join(
-                    f"{100 * share:.1f}% in {100 * level:.4g}% intervals"
-                    for level, share in zip(found.levels, found.coverage, strict=True)
-                )
-                rows.append(("coverage", told))
+                shares = zip(found.levels, found.coverage, found.expected, strict=True)
+                rows.append(("coverage", ", ".join(_in_interval(*each) for each in shares)))
             elif isinstance(found, QuantileCalibration):
                 low, high = found.band()
                 outside = int(np.sum((found.frequencies < low) | (found.frequencies > high)))
@@ -105,12 +102,18 @@ class Measured(Presentable):
         return rows
 
 
+def _in_interval(level: float, share: float, expected: float) -> str:
+    """A share, and that of a calibrated model where it is another than the level: of counts, or few draws."""
+    told = f"{100 * share:.1f}% in {100 * level:.4g}% intervals"
+    return told if abs(expected - level) < 5e-4 else f"{told} ({100 * expected:.1f}% if calibrated)"
+
+
 class RunningMeasures:
     """Scores, ECE, coverage, PIT and SKCE of cases that come in parts, in memory that does not grow.
 
     Each measure is kept as sums over the cases seen. The result is that of the functions for cases in memory
-    (:func:`wellcal.nll`, :func:`wellcal.ece`, :func:`wellcal.interval_coverage`, :func:`wellcal.skce` over
-    blocks), up to rounding, however the cases were cut into parts.
+    (:func:`wellcal.nll`, :func:`wellcal.ece`, :func:`wellcal.interval_coverage`, :func:`wellcal.skce`: of up
+    to 2,000 cases over all pairs, of more over blocks), up to rounding, however they were cut into parts.
 
     Parameters
     ----------
@@ -118,8 +121,9 @@ class RunningMeasures:
         Names: nll, crps, brier, energy_score, mse, pinball_loss, ece, coverage, pit, skce. None takes those
         that the first predictions have, and `result` says why others are left out.
     kernel, block_size
-        For "skce". None takes the default kernel of the first predictions. Blocks are cut in the order in
-        which cases come, which must not depend on the targets.
+        For "skce". None takes the default kernel of the first 2,000 predictions, and blocks of 100 cases
+        where there are more than that; a size that is given holds for few cases, too. Blocks are cut in the
+        order in which cases come, which must not depend on the targets.
     levels
         Of intervals; None as in :func:`wellcal.interval_coverage`.
     n_bins
@@ -146,7 +150,7 @@ class RunningMeasures:
         measures: Sequence[str] | None = None,
         *,
         kernel: Kernel | None = None,
-        block_size: int = BLOCK,
+        block_size: int | None = None,
         levels: Sequence[float] | None = None,
         n_bins: int | None = None,
         rng: int | np.random.Generator | None = None,
@@ -164,7 +168,7 @@ class RunningMeasures:
             "ece": RunningECE(n_bins),
             "coverage": RunningCoverage(levels if levels is None else tuple(levels)),
             "pit": RunningPIT(self._rng),
-            "skce": RunningBlocks(kernel, block_size),
+            "skce": RunningSKCE(kernel, block_size),
         }
         self._running: dict[str, Accumulator] = {
             name: RunningMean(name) if name in SCORES else others[name] for name in dict.fromkeys(names)
