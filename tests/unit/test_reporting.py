@@ -19,8 +19,9 @@ from wellcal.displays.axes import Canvas
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import WITNESS
 from wellcal.reporting import ModelReport, Report, ReportFigure
-from wellcal.reporting.data import family_in_words
+from wellcal.reporting.data import family_in_words, gathered
 from wellcal.reporting.first_screen import where
+from wellcal.reporting.numbers import error_of
 from wellcal.reporting.segmenting import segments_from
 
 PLAN = importlib.import_module("wellcal.reporting._report")
@@ -69,6 +70,16 @@ def families() -> dict[str, tuple[Any, Any]]:
 
 
 # -- one verdict ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draws", [1, 5])
+def test_the_error_of_draws_is_that_of_their_test(draws: int) -> None:
+    """As atoms a few draws are no distribution that targets follow, and its interval would leave out zero."""
+    y, said = Y[:25], wc.Samples(X[:25, None] + np.random.default_rng(2).normal(size=(25, draws)), axis=1)
+    test = wc.calibration_test(y, said, n_resamples=19)
+    found = error_of(gathered(y, said).models[0], test)
+    assert float(found) == pytest.approx(test.estimate.deviations().root)
+    assert (found.confidence_interval().low, found.kernel) == (0.0, test.kernel)
 
 
 @pytest.mark.parametrize("pred", [NARROW, HONEST], ids=["narrow", "honest"])

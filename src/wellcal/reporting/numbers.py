@@ -32,9 +32,17 @@ from wellcal.reporting.data import ModelData
 def error_of(some: ModelData, test: TestResult) -> Estimate:
     """KCE with its interval: over all pairs, and for many cases from blocks, as the test has it."""
     if test.estimate.estimator != "block" and some.clusters is None:
-        found = kce(some.targets, some.predictions, kernel=test.kernel).with_deviations_of(test.estimate)
+        # Draws are pooled with their targets by a test: of few draws as they are KCE is not zero, nor is its
+        # interval, even if they are right.
+        cases = test.estimate.cases
+        targets, predictions, kernel = (
+            (some.targets, some.predictions, test.kernel)
+            if cases is None
+            else (cases.targets, cases.predictions, cases.kernel)
+        )
+        found = kce(targets, predictions, kernel=kernel).with_deviations_of(test.estimate)
         found.confidence_interval(LEVEL)
-        return found
+        return replace(found, kernel=test.kernel)
     value, squared = float(test.estimate), test.estimate.confidence_interval(LEVEL)
     between = "SKCE between clusters" if some.clusters is not None else "mean over blocks"
     low, high = (max(end, 0.0) ** 0.5 for end in (squared.low, squared.high))

@@ -317,7 +317,7 @@ class Report(Presentable):
                     else []
                 )
                 rows.extend((f"{model.name}: left out", text) for text in model.left_out)
-            for pair in self.comparison.pairs:
+            for pair in self.comparison.told:
                 told = "; ".join(f"{called(found.measure)} {found.phrase}" for found in pair.differences)
                 rows.append((f"{pair.first} - {pair.second}", told))
             rows += [("scores", text) for text in self.comparison.better_in_scores]
