@@ -226,7 +226,10 @@ class ResidualDisplay(Display):
             named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             drawn = "" if n <= _MOST_POINTS else f", {_MOST_POINTS:,} of them drawn"
             beyond = int(np.sum(np.abs(self.residuals) > _FARTHEST))
-            edge = f"; {beyond:,} residuals beyond {_FARTHEST:g} are at the edge" if beyond else ""
+            are = "is" if beyond == 1 else "are"
+            edge = (
+                f"; {how_many(beyond, 'residual')} beyond {_FARTHEST:g} {are} at the edge" if beyond else ""
+            )
             canvas.note(
                 f"{named}{how_many(n)}{drawn}; lines: quantiles of residuals in bins of equal counts; "
                 f"{self.level:.0%} of calibrated models stay in all the grey bands{edge}."

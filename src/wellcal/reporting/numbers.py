@@ -25,7 +25,7 @@ from wellcal.measures.quantiles import (
 from wellcal.measures.running.means import SCORES
 from wellcal.measures.scores import brier, crps, energy_score
 from wellcal.measures.scores.casewise import nll, pinball_loss, pinball_of_cases
-from wellcal.predictions import Quantiles
+from wellcal.predictions import Quantiles, Samples
 from wellcal.reporting.data import ModelData
 
 
@@ -34,12 +34,10 @@ def error_of(some: ModelData, test: TestResult) -> Estimate:
     if test.estimate.estimator != "block" and some.clusters is None:
         # Draws are pooled with their targets by a test: of few draws as they are KCE is not zero, nor is its
         # interval, even if they are right.
+        targets, predictions, kernel = some.targets, some.predictions, test.kernel
         cases = test.estimate.cases
-        targets, predictions, kernel = (
-            (some.targets, some.predictions, test.kernel)
-            if cases is None
-            else (cases.targets, cases.predictions, cases.kernel)
-        )
+        if isinstance(predictions, Samples) and cases is not None:
+            targets, predictions, kernel = cases.targets, cases.predictions, cases.kernel
         found = kce(targets, predictions, kernel=kernel).with_deviations_of(test.estimate)
         found.confidence_interval(LEVEL)
         return replace(found, kernel=test.kernel)

@@ -49,7 +49,8 @@ class ModelReport(Presentable):
     test
         What :func:`wellcal.calibration_test` found.
     kce
-        Kernel calibration error; ``kce.confidence_interval()`` has its interval.
+        Kernel calibration error; ``kce.confidence_interval()`` has its interval. Of draws it is that
+        of draws and target together, as in the test: :func:`wellcal.kce` takes a few draws for all there is.
     witness
         Where it is off; None where that cannot be looked at.
     worst_groups
