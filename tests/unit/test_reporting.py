@@ -21,7 +21,7 @@ from wellcal.hypotests.findings.reasons import WITNESS
 from wellcal.reporting import ModelReport, Report, ReportFigure
 from wellcal.reporting.data import family_in_words, gathered
 from wellcal.reporting.first_screen import where
-from wellcal.reporting.numbers import error_of
+from wellcal.reporting.numbers import error_of, numbers_of
 from wellcal.reporting.segmenting import segments_from
 
 PLAN = importlib.import_module("wellcal.reporting._report")
@@ -80,6 +80,7 @@ def test_the_error_of_draws_is_that_of_their_test(draws: int) -> None:
     found = error_of(gathered(y, said).models[0], test)
     assert float(found) == pytest.approx(test.estimate.deviations().root)
     assert (found.confidence_interval().low, found.kernel) == (0.0, test.kernel)
+    assert (numbers_of(gathered(y, said).models[0])[0] is None) == (draws == 1)
 
 
 @pytest.mark.parametrize("pred", [NARROW, HONEST], ids=["narrow", "honest"])

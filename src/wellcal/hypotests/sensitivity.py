@@ -362,10 +362,11 @@ def _information_of_pools(predictions: Any) -> float:
     """
     centre, spread = centre_and_spread(predictions)
     values = np.moveaxis(np.asarray(predictions.values, dtype=np.float64), 1, 0)
-    z = (values - centre) / spread
+    z: NDArray = (values - centre) / spread
     z = z.reshape(*z.shape[:2], -1)
-    grows = 2.0 * (1.0 - 1.0 / len(z)) * (z**2).sum(axis=2) - 2.0 / len(z) * (z**4).sum(axis=2)
-    deviation = math.sqrt(float(np.mean(np.var((z**2).sum(axis=2), axis=0))))
+    grows: NDArray = 2.0 * (1.0 - 1.0 / len(z)) * (z**2).sum(axis=2) - 2.0 / len(z) * (z**4).sum(axis=2)
+    varies: NDArray = (z**2).sum(axis=2).var(axis=0)
+    deviation = math.sqrt(float(varies.mean()))
     return float(grows.mean()) / deviation if deviation > _ROUNDING else 0.0
 
 

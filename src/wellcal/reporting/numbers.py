@@ -102,6 +102,8 @@ def numbers_of(model: ModelData) -> tuple[IntervalCoverage | None, QuantileCalib
     if targets_are_indices(model.predictions) or model.predictions.event_shape != ():
         return None, None
     coverage: Any = _or_none(lambda: interval_coverage(model.targets, model.predictions))
+    if coverage is not None and not np.any(np.asarray(coverage.expected) > 0.0):
+        coverage = None  # between one draw and itself lies nothing
     quantiles: Any = _or_none(lambda: quantile_calibration(model.targets, model.predictions))
     return coverage, quantiles
 
