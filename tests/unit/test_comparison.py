@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import jax.numpy as jnp
 import numpy as np
@@ -473,6 +474,17 @@ def test_several_models():
     assert wc.Comparisons.from_json(found.to_json()) == found
     same = replace(found, pairs=tuple(pair for pair in found.pairs if "wide" in (pair.first, pair.second)))
     assert same.verdict == "honest and far are better calibrated than wide"
+    ties = tuple(replace(pair, pvalue=0.5) if pair.first == "honest" else pair for pair in found.pairs)
+    assert replace(found, pairs=ties).ranking == ("honest", "far", "wide")  # far beats one more than honest
+    names = tuple("abcde")
+    pairs = tuple(replace(found.pairs[0], first=one, second=two) for one, two in combinations(names, 2))
+    many = replace(
+        found, names=names, estimates=found.estimates[:1] * 5, tests=found.tests[:1] * 5, pairs=pairs
+    )
+    assert many.ranking == names
+    assert many.verdict == "a is better calibrated than b, c, d and e; 10 of 10 pairs differ"
+    assert "a - e" in repr(many)
+    assert "b - c" not in repr(many)
     assert "; error in centre and spread " in repr(found)
     two = compare(Y, HONEST, MODELS["far"], **options)
     pair = found.pairs[0]

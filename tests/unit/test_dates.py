@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import wellcal as wc
-from wellcal._arrays.dates import date_text, round_date, with_dates
+from wellcal._arrays.dates import date_text, read_dates, round_date, with_dates
 from wellcal.reporting.segmenting import segments_from
 
 N = 400
@@ -31,6 +31,8 @@ def groups(given: Any, n: int = N) -> tuple[list[tuple[str, int]], list[str]]:
         {"date": DAYS},
         {"date": DAYS.to_numpy().astype("M8[D]")},
         {"date": list(DAYS.date)},
+        {"date": DAYS.strftime("%Y-%m-%d").to_numpy().astype(str)},
+        {"date": list(DAYS.strftime("%Y-%m-%dT%H:%M:%SZ"))},
         {"date": pd.Series(DAYS).astype("category")},
         pd.DataFrame({"date": BERLIN}),
         {"date": list(BERLIN)},
@@ -38,7 +40,19 @@ def groups(given: Any, n: int = N) -> tuple[list[tuple[str, int]], list[str]]:
         pa.table({"date": pa.array(pd.Series(BERLIN))}),
         pa.table({"date": pa.array(list(DAYS.date))}),
     ],
-    ids=["index", "numpy", "list", "category", "zone", "zones", "polars", "pyarrow", "date32"],
+    ids=[
+        "index",
+        "numpy",
+        "list",
+        "texts",
+        "zulu",
+        "category",
+        "zone",
+        "zones",
+        "polars",
+        "pyarrow",
+        "date32",
+    ],
 )
 def test_dates_are_cut_as_numbers_are(given: Any) -> None:
     """Whoever counts days by hand finds as many: 31 + 29 + 31, 30 + 31 + 30, 31 + 31 + 30 + 31."""
@@ -50,6 +64,12 @@ def test_dates_are_cut_as_numbers_are(given: Any) -> None:
         ("where date is 2020-11-01 or later", 95),
     ]
     assert not left_out
+
+
+@pytest.mark.parametrize("odd", ["2020-02-30", "spring", "1.3.2020"])
+def test_texts_of_which_one_is_no_date_are_labels(odd: str) -> None:
+    texts = [*DAYS.strftime("%Y-%m-%d")[1:], odd]
+    assert read_dates(np.array(texts)).tolist() == texts
 
 
 def test_few_dates_are_groups_of_their_own_and_times_have_hours() -> None:

@@ -297,6 +297,12 @@ def test_ends_beyond_the_scale_are_bounds() -> None:
     assert not wc.Yardstick("spreads", 0.98, 1.0, 0.84).slight, "moderate at the end of its interval"
     assert not wc.Yardstick("spreads", 0.98, 1.0, 0.96, other=(1.02, 1.0, 1.2)).slight, "on the other side"
     assert not wc.Yardstick("spreads", 0.98, 1.0, 0.96, high_beyond=True).slight
+    means = wc.Yardstick("means", 0.98, 0.984, 0.976, unit=10.0)
+    assert (means.word, means.slight) == ("slight", True)
+    many = replace(means, unit=70.0)  # counts of about 5,000
+    assert (many.word, many.slight) == ("strong", False)
+    assert many.sentence.endswith("means are 2% too small (1.6% to 2.4%), which is 1.4 standard deviations")
+    assert replace(means, unit=11.0).word == "slight or more", "at the end of its interval"
     assert wc.Yardstick("spreads", 0.98, 1.0, 0.98, beyond=True).size == "strong"
     stored = within.to_dict()
     stored.pop("high_beyond")
@@ -427,6 +433,17 @@ def test_the_direction_of_a_small_error_is_that_of_many_cases(family: str, seed:
     scale = scale_of(Cases(pred.check_targets(y), pred, wc.default_kernel(pred)))
     assert scale is not None
     assert scale.side == (1 if ratio > 1.0 else -1)
+
+
+def test_a_small_share_of_large_counts_is_not_slight() -> None:
+    """At 2% more than predicted, 90% intervals of counts around 10,000 hold hardly any."""
+    mean = np.linspace(9e3, 1.1e4, 30)
+    y = np.random.default_rng(0).poisson(1.02 * mean)
+    found = wc.calibration_test(y, wc.Poisson(mean), n_resamples=99)
+    assert "slightly" not in found.verdict
+    assert found.yardstick is not None
+    assert found.yardstick.word == "strong"
+    assert wc.TestResult.from_json(found.to_json()).verdict == found.verdict
 
 
 def test_an_error_is_called_slight_where_its_interval_is_short() -> None:

@@ -19,7 +19,9 @@ import wellcal as wc
 from wellcal.displays import NullDisplay, PITDisplay, to_svg
 from wellcal.reporting import rendering
 from wellcal.reporting.inline import inline_svg
+from wellcal.reporting.pieces import SegmentReport, Segments
 from wellcal.reporting.sections import SEE_ABOVE, SEE_FIRST, Album
+from wellcal.reporting.tables import coverage_table, estimate_cell
 from wellcal.reporting.telling import SHOWS
 
 HOSTILE = """<script>alert(1)</script>" onclick='alert(2)' x=\""""
@@ -135,12 +137,32 @@ def test_a_statistic_far_away_leaves_its_null_to_be_seen(statistic: float):
     assert told == f"this model{where}: off this scale"
 
 
+def test_levels_with_the_same_interval_are_one_row():
+    draws = wc.Samples(MU[:, None] + np.array([-1.0, 1.0]))
+    ((level, covered, *_),) = coverage_table(wc.interval_coverage(Y, draws)).rows
+    assert (level.text, level.value, covered.text) == ("50% to 95%", "0.5", "33.3%")
+    assert len(coverage_table(wc.interval_coverage(Y, wc.Normal(MU, 1.0))).rows) == 4
+
+
+def test_infinite_scores_have_no_interval():
+    cell = estimate_cell(wc.nll([1, 1], wc.Bernoulli([0.0, 0.5])))
+    assert (cell.text, cell.under) == ("inf", "")
+
+
+def test_the_clearest_segment_is_named_first():
+    """Though the other one had more resamples, and so a smaller p-value."""
+    seen = [("few", 5.0, 0.001), ("many", 60.0, 0.004)]
+    parts = [SegmentReport("at", k, 50, SimpleNamespace(statistic=s), p, 2) for k, s, p in seen]
+    assert Segments(tuple(parts), "").verdict == "Miscalibrated in 2 segments of 2: many; few."
+
+
 @pytest.mark.parametrize(
     ("first", "kind", "shown"),
     [
         ("reliability", "temperature", True),
         ("reliability", "frequency", True),
         ("reliability", "class", False),
+        ("class", "confidence", False),
         ("reliability", "swapped", False),
         ("pit", "spread", True),
         ("pit", "quantile", True),
@@ -151,10 +173,10 @@ def test_a_statistic_far_away_leaves_its_null_to_be_seen(statistic: float):
 def test_pictures_are_pointed_to_where_they_show_a_finding(first: str, kind: str, shown: bool):
     album: Any = object.__new__(Album)
     album.first, album.hero = first, SimpleNamespace(anchor="picture-1")
-    links = album.shown(SHOWS[kind], [])
+    links = album.shown(SHOWS[kind], {})
     assert [link.text for link in links] == ([SEE_FIRST] if shown else [])
-    (link,) = album.shown(SHOWS[kind], [SimpleNamespace(anchor="picture-3")])
-    assert (link.href, link.text) == ("#picture-3", SEE_ABOVE)
+    (link,) = album.shown(SHOWS[kind], {SHOWS[kind][-1]: SimpleNamespace(anchor="picture-3")})
+    assert (link.href, link.text) == (("#picture-1", SEE_FIRST) if shown else ("#picture-3", SEE_ABOVE))
 
 
 @pytest.mark.parametrize(

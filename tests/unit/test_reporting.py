@@ -19,8 +19,9 @@ from wellcal.displays.axes import Canvas
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import WITNESS
 from wellcal.reporting import ModelReport, Report, ReportFigure
-from wellcal.reporting.data import family_in_words
+from wellcal.reporting.data import family_in_words, gathered
 from wellcal.reporting.first_screen import where
+from wellcal.reporting.numbers import error_of, numbers_of
 from wellcal.reporting.segmenting import segments_from
 
 PLAN = importlib.import_module("wellcal.reporting._report")
@@ -69,6 +70,17 @@ def families() -> dict[str, tuple[Any, Any]]:
 
 
 # -- one verdict ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("draws", [1, 5])
+def test_the_error_of_draws_is_that_of_their_test(draws: int) -> None:
+    """As atoms a few draws are no distribution that targets follow, and its interval would leave out zero."""
+    y, said = Y[:25], wc.Samples(X[:25, None] + np.random.default_rng(2).normal(size=(25, draws)), axis=1)
+    test = wc.calibration_test(y, said, n_resamples=19)
+    found = error_of(gathered(y, said).models[0], test)
+    assert float(found) == pytest.approx(test.estimate.deviations().root)
+    assert (found.confidence_interval().low, found.kernel) == (0.0, test.kernel)
+    assert (numbers_of(gathered(y, said).models[0])[0] is None) == (draws == 1)
 
 
 @pytest.mark.parametrize("pred", [NARROW, HONEST], ids=["narrow", "honest"])
@@ -202,9 +214,9 @@ def test_families_are_listed_in_the_order_of_the_models() -> None:
     assert found.family == f"{family_in_words(honest)}; {family_in_words(far)}"
 
 
-@pytest.mark.parametrize(("kind", "count"), [("draws", 2), ("numbers", 1)])
-def test_draws_for_intervals_are_made_once(kind: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the test and for KCE alike, which a test of draws sees with another kernel."""
+@pytest.mark.parametrize("kind", ["draws", "numbers"])
+def test_draws_for_intervals_are_made_once(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the test and for KCE alike."""
     room = importlib.import_module("wellcal.measures.deviations")
     pred: Any = wc.Normal(X + 0.4, np.full(N, 0.8))
     if kind == "draws":
@@ -214,8 +226,11 @@ def test_draws_for_intervals_are_made_once(kind: str, count: int, monkeypatch: p
     found = wc.report(Y, pred, **FAST).best
     assert found.rejected
     assert found.test.estimate.confidence_interval().method == "mean embedding"
-    assert len(asked) == count
-    assert found.kce.confidence_interval() == wc.kce(Y, pred, kernel=found.test.kernel).confidence_interval()
+    assert len(asked) == 1
+    squared, ends = found.test.estimate.confidence_interval(), found.kce.confidence_interval()
+    assert (ends.low**2, ends.high**2) == pytest.approx((squared.low, squared.high))
+    if kind == "numbers":
+        assert ends == wc.kce(Y, pred, kernel=found.test.kernel).confidence_interval()
 
 
 def test_ties_are_called_ties() -> None:
@@ -289,6 +304,10 @@ def test_segments_from_data_frames() -> None:
     assert groups(pl.DataFrame({"region": REGION})) == wanted
     assert groups(pd.Series(REGION, name="region")) == wanted
     assert groups(pl.Series("region", REGION)) == wanted
+    found, left_out = segments_from({"region": REGION, "year": np.full(N, 2024)}, N, lambda x, name: x)
+    assert [one.where for one in found] == [where for where, _ in wanted]
+    assert left_out == ["year is the same in all cases, and tells none apart."]
+    assert groups({"year": np.full(N, 2024)}) == [("for year = 2024", N)]
 
 
 def test_rows_are_matched_by_label() -> None:
@@ -348,6 +367,8 @@ def test_words_of_families() -> None:
         "quantiles": "numbers, 3 predicted quantiles",
         "vectors": "vectors of 2 numbers, diagonal normal predictions",
     }
+    assert family_in_words(wc.Samples(np.zeros((3, 1)))) == "numbers, 1 draw for each case"
+    assert family_in_words(wc.Categorical(np.full((2, 1000), 1e-3))) == "classification, 1,000 classes"
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from wellcal._arrays.namespaces import NDArray
 _MONTHS = (1200, 600, 240, 120, 60, 24, 12, 6, 3, 1)
 _SECONDS = (86_400, 43_200, 21_600, 10_800, 3600, 1800, 900, 300, 60, 30, 15, 5, 1)
 _YEAR_ZERO = 1970 * 12  # months from there to where NumPy counts from
+_WRITTEN = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.]\d{1,6})?)?)?Z?")
 _DAY = np.timedelta64(1, "D")
 
 
@@ -59,6 +61,26 @@ def with_dates(labels: NDArray) -> NDArray:
         items = [item.astimezone(datetime.UTC) for item in items]
     plain = [item.replace(tzinfo=None) if hasattr(item, "tzinfo") else item for item in items]
     return np.array(plain, dtype="M8[us]")
+
+
+def read_dates(labels: NDArray) -> NDArray:
+    """Labels as they are; texts as dates, where all of them are dates or times of ISO 8601, year first.
+
+    Examples
+    --------
+    >>> read_dates(np.array(["2020-03-01", "2020-03-02 06:00"]))
+    array(['2020-03-01T00:00:00.000000', '2020-03-02T06:00:00.000000'],
+          dtype='datetime64[us]')
+    >>> print(read_dates(np.array(["2020-03-01", "unknown"])))
+    ['2020-03-01' 'unknown']
+    """
+    texts: list[str] = labels.tolist() if labels.dtype.kind == "U" else []
+    if not texts or not all(map(_WRITTEN.fullmatch, texts)):
+        return labels
+    try:
+        return np.array([text.removesuffix("Z") for text in texts], dtype="M8[us]")
+    except ValueError:  # the 30th of February
+        return labels
 
 
 def round_date(low: np.datetime64, high: np.datetime64) -> np.datetime64:

@@ -39,6 +39,8 @@ from wellcal.measures.estimate import Estimate, estimate_text
 from wellcal.measures.presentation import KERNEL, Presentable, Row, pvalue_sign, within
 
 _MOST_TIES = 6  # pairs without a difference that a sentence lists
+_MOST_TOLD = 4  # models of which all pairs are told
+_MOST_PARTS = 3  # of a sentence that says who is better than whom
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,27 +146,41 @@ class Comparisons(Presentable):
 
     @property
     def better_in_scores(self) -> list[str]:
-        """Which of two models has the better scores, in a sentence, for the pairs where one has."""
-        said = (ahead((pair.first, pair.second), pair.differences, other=True) for pair in self.pairs)
+        """Which of two models has the better scores, in a sentence, for the pairs that are told."""
+        said = (ahead((pair.first, pair.second), pair.differences, other=True) for pair in self.told)
         parts = [text for texts in said for text in texts]
         return [f"{'; '.join(parts)}{MORE_SAID}"] if parts else []
 
     @property
-    def ranking(self) -> tuple[str, ...]:
-        """Models, best first: by how many others are shown to be worse calibrated, and better.
+    def told(self) -> tuple[Pair, ...]:
+        """All pairs of a few models; of more, those of the first in the ranking."""
+        if len(self.names) <= _MOST_TOLD:
+            return self.pairs
+        best = self.ranking[0]
+        return tuple(pair for pair in self.pairs if best in (pair.first, pair.second))
 
-        Those that are tied by their score, which also counts how much a model says; by SKCE without one.
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """Models, best first: none stands before one that is shown to be better calibrated.
+
+        Of those that may come next, models that are not shown to be miscalibrated come before others, then
+        the one with the better score, which also counts how much a model says; by SKCE without one.
         """
-        wins = dict.fromkeys(self.names, 0)
-        for pair in self.shown:
-            wins[pair.better] += 1
-            wins[pair.worse] -= 1
         values = {name: float(estimate) for name, estimate in zip(self.names, self.estimates, strict=True)}
         for pair in self.pairs:
             score = next((found for found in pair.differences if found.measure not in SHARES), None)
             if score is not None:
                 values |= {pair.first: score.first, pair.second: score.second}
-        return tuple(sorted(self.names, key=lambda name: (-wins[name], values[name])))
+        wrong = {
+            name: test.pvalue <= 1.0 - self.level for name, test in zip(self.names, self.tests, strict=True)
+        }
+        order: list[str] = []
+        rest = sorted(self.names, key=lambda name: (wrong[name], values[name]))
+        while rest:
+            beaten = {pair.worse for pair in self.shown if pair.better in rest}
+            order.append(next((name for name in rest if name not in beaten), rest[0]))
+            rest.remove(order[-1])
+        return tuple(order)
 
     @property
     def verdict(self) -> str:
@@ -182,6 +198,8 @@ class Comparisons(Presentable):
             f"{names_in_words(worse)}"
             for worse, better in than.items()
         ]
+        if len(parts) > _MOST_PARTS:
+            return f"{parts[0]}; {len(self.shown)} of {len(self.pairs)} pairs differ"
         ties = [pair for pair in self.pairs if pair not in self.shown]
         if 0 < len(ties) <= _MOST_TIES:
             said = names_in_words([f"{pair.first} and {pair.second}" for pair in ties], ", or ")
@@ -226,7 +244,7 @@ class Comparisons(Presentable):
             test, estimate = self.tests[index], self.estimates[index]
             tested = f"calibration test: {test.pvalue_statement}"
             rows.append((name, f"SKCE {estimate_text(estimate)}; {tested}"))
-        for pair in self.pairs:
+        for pair in self.told:
             parts = [f"{called(found.measure)} {found.phrase}" for found in pair.differences]
             text_of = f"{'; '.join(parts)}; {pvalue_sign(pair.pvalue)}"
             rows.append((f"{pair.first} - {pair.second}", text_of))

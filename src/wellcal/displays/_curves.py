@@ -16,6 +16,7 @@ _MOST = 2 * 10**8  # random numbers for a band, about
 _FEWEST = 199  # resamples for a band, however many cases
 _GRID = 400  # cells of smooth curves
 _FEWEST_CASES = 10  # within a bandwidth of a point of a smooth curve
+_CLOSE = 0.05  # to a point of a smooth curve, where there must be a case
 _NARROWEST = 0.02  # bandwidth of smooth curves
 
 
@@ -64,6 +65,9 @@ def smooth_curve(hits: NDArray, p: NDArray) -> tuple[NDArray, NDArray]:
     >>> x, y = smooth_curve(np.ones(50), np.full(50, 0.5))
     >>> bool(np.allclose(y, 1.0)), bool(np.all(abs(x - 0.5) < 0.01))
     (True, True)
+    >>> x, y = smooth_curve(np.array([0, 1] * 50), np.array([0.0, 1.0] * 50))
+    >>> bool(np.isnan(y[(x > 0.05) & (x < 0.95)]).all()), bool(np.isfinite(y[x < 0.05]).all())
+    (True, True)
     """
     n, spread = len(p), float(np.std(p))
     bandwidth = max(_NARROWEST, 1.06 * spread * n**-0.2)
@@ -77,8 +81,14 @@ def smooth_curve(hits: NDArray, p: NDArray) -> tuple[NDArray, NDArray]:
     curve = np.clip(x[inside] + rest[inside] / mass[inside], 0.0, 1.0)
     # Between clusters of cases there is nothing to draw.
     ordered = np.sort(p)
-    near = [np.searchsorted(ordered, x[inside] + side * bandwidth) for side in (-1.0, 1.0)]
-    return x[inside], np.where(near[1] - near[0] >= _FEWEST_CASES, curve, np.nan)
+    wide, close = (_cases_within(ordered, x[inside], reach) for reach in (bandwidth, _CLOSE))
+    return x[inside], np.where((wide >= _FEWEST_CASES) & (close > 0), curve, np.nan)
+
+
+def _cases_within(ordered: NDArray, x: NDArray, reach: float) -> NDArray:
+    """How many of some probabilities in order lie that near."""
+    low, high = (np.searchsorted(ordered, x + side * reach) for side in (-1.0, 1.0))
+    return high - low
 
 
 def isotonic_curve(hits: NDArray, p: NDArray) -> tuple[NDArray, NDArray]:

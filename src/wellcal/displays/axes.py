@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.displays._style import DASHES, MARKERS, OWN_HEIGHTS, TITLE, Theme, checked_axes, theme_of
+from wellcal.displays._style import CYCLE, DASHES, MARKERS, OWN_HEIGHTS, TITLE, Theme, checked_axes, theme_of
 from wellcal.displays.cells import fit_into_cell, room_for_lines, root_of, to_be_fitted
 from wellcal.displays.naming import Box, along, free_corner, placed
 from wellcal.displays.wrapping import wrapped_lines
@@ -108,7 +108,9 @@ class Canvas:
 
     def look_of(self, index: int) -> Look:
         """How the model with this number is drawn."""
-        return Look(self.theme.colour(index), DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)])
+        again = index // len(CYCLE)  # colours come again with other dashes and markers
+        dash, marker = DASHES[(index + again) % len(DASHES)], MARKERS[(index + 2 * again) % len(MARKERS)]
+        return Look(self.theme.colour(index), dash, marker)
 
     def add(self, name: str | None, handle: Any, curve: Any = None, dots: Any = None) -> None:
         """Remember a model: what stands for it in a legend, and what is drawn of it, in data coordinates.

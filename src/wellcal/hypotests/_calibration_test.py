@@ -312,7 +312,9 @@ def result_of(
         kernel=setup.kernel,
         guarantees=setup.kernel.guarantees(setup.predictions),
         null=_kept_null(outcome) if keep_null else None,
-        provenance=ProvenanceLater(known, evidence, setup.cases if missed else None),
+        provenance=ProvenanceLater(
+            known, evidence, setup.cases if missed else None, setup.pooled is not None
+        ),
         pvalue_floor=_floor(method, setup, outcome),
         log_e_value=evidence.log_e,
         findings=outcome.findings,
@@ -359,16 +361,19 @@ class ProvenanceLater:
         Which may have a reason why there is none.
     missed
         The cases of a test that found nothing: the smallest error that it would have found is told. Or None.
+    pooled
+        Whether their predictions are draws, pooled with targets.
     """
 
     known: dict[str, Any]
     evidence: EvidenceLater
     missed: Cases | None
+    pooled: bool = False
 
     def __call__(self) -> dict[str, Any]:
         """All of it, in one dictionary."""
         reason = self.evidence.found.reason
-        least = None if self.missed is None else smallest_error(self.missed)
+        least = None if self.missed is None else smallest_error(self.missed, pooled=self.pooled)
         return {
             **self.known,
             **({} if reason is None else {"no e-value": reason}),

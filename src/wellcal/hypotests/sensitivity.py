@@ -22,7 +22,9 @@ the sums of clusters alone, as a t test does, and needs a larger error for it wh
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -136,13 +138,15 @@ class SmallestError:
         return f"{cases} would have shown {wrong} or more {sure}"
 
 
-def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> SmallestError | None:
+def smallest_error(
+    cases: Cases, power: float = POWER, alpha: float = ALPHA, *, pooled: bool = False
+) -> SmallestError | None:
     """The smallest error that the omnibus test would have found in these predictions, whatever the targets.
 
     An approximation that takes some milliseconds; None for targets without such an error, and where
     predictions are certain. Where even predictions that are four times too
     large would not be found, it is `beyond` that. Targets say how alike cases of one cluster are, where there
-    are clusters.
+    are clusters. Predictions that are draws are `pooled` with their targets.
 
     Examples
     --------
@@ -157,7 +161,7 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
     if kind is None:
         return None
     few = cases.in_numpy().at_most(_CASES)
-    moved = information(few.predictions, kind)
+    moved = _information_of_pools(few.predictions) if pooled else information(few.predictions, kind)
     # Where all predictions are alike a temperature is no more than another frequency, in a unit in which the
     # two sides are far from equal.
     if not moved > _ROUNDING or _are_alike(cases.predictions):
@@ -170,7 +174,8 @@ def smallest_error(cases: Cases, power: float = POWER, alpha: float = ALPHA) -> 
     wanted = needed(probability(power, "power"), level)
     logarithm = wanted / (moved * math.sqrt(worth))
     if worth < FEW and len(few.predictions) == len(cases):
-        logarithm = _found_by_few(few.predictions, kind, logarithm, power, level, len(cases) / worth)
+        few_sums = partial(_score_sums, few.predictions, kind, effect=len(cases) / worth, pooled=pooled)
+        logarithm = _found_by_few(few_sums, logarithm, power, level)
     if clusters is not None and clusters < len(cases):
         logarithm *= needed(power, level, clusters) / wanted
     # Of predictions that are too large by so much: those that are too small are found at a smaller share.
@@ -236,18 +241,15 @@ def _difference_found_by_few(p: NDArray, size: float, power: float, level: float
     return size
 
 
-def _found_by_few(
-    predictions: Predictions, kind: str, logarithm: float, power: float, level: float, effect: float
-) -> float:
+def _found_by_few(sums: Callable[[float], NDArray], logarithm: float, power: float, level: float) -> float:
     """Logarithm of a ratio from which few cases find errors on either side, as large as `logarithm` at least.
 
-    `effect` is that of clusters, by which the variance of sums is larger.
+    `sums` of scores are those of sets of targets that are wrong by a ratio.
     """
-    null = _score_sums(predictions, kind, 1.0, effect)
+    null = sums(1.0)
     while logarithm <= math.log(LARGEST):
         ratio = math.exp(logarithm)
-        sides = (_score_sums(predictions, kind, side, effect) for side in (ratio, 1.0 / ratio))
-        if all(_share_found(side, null, level) >= power for side in sides):
+        if all(_share_found(sums(side), null, level) >= power for side in (ratio, 1.0 / ratio)):
             break
         logarithm *= _FARTHER
     return logarithm
@@ -265,11 +267,29 @@ def _share_found(sums: NDArray, null: NDArray, level: float) -> float:
     return float(np.mean(2.0 * np.minimum(*tails) <= level))
 
 
-def _score_sums(predictions: Predictions, kind: str, ratio: float, effect: float) -> NDArray:
-    """Sums of scores over all cases, of sets of targets that are wrong by a ratio, ``(_SETS,)``."""
+def _score_sums(predictions: Predictions, kind: str, ratio: float, *, effect: float, pooled: bool) -> NDArray:
+    """Sums of scores over all cases, of sets of targets that are wrong by a ratio, ``(_SETS,)``.
+
+    `effect` is that of clusters, by which the variance of sums is larger.
+    """
     targets = draw_altered(predictions, kind, ratio, np.random.default_rng(_SEED), _SETS)
-    sums: NDArray = _scores(predictions, kind, targets).sum(axis=1)
+    scores = _scores(predictions, kind, targets)
+    if pooled:
+        scores = _among_others(predictions, targets, ratio)
+    sums: NDArray = scores.sum(axis=1)
     return sums.mean() + (sums - sums.mean()) * math.sqrt(effect)
+
+
+def _among_others(predictions: Any, targets: NDArray, ratio: float) -> NDArray:
+    """Squared residuals ``(r, n)`` of targets that were moved within their pools, which move with them."""
+    count = predictions.values.shape[1]
+    centre, spread = centre_and_spread(predictions)
+    far: NDArray = (targets - centre) / spread
+    before = far * ratio
+    mean = (far - before) / count
+    variance = 1.0 + (far**2 - before**2) / count - mean**2
+    squares: NDArray = (far - mean) ** 2 / variance
+    return squares.reshape(*squares.shape[:2], -1).sum(axis=2)
 
 
 def design_effect(cases: Cases, kind: str) -> float:
@@ -332,6 +352,22 @@ def information(predictions: Predictions, kind: str) -> float:
     squares = (z**2).reshape(*z.shape[:2], -1).sum(axis=2)
     deviation = math.sqrt(_mean_variance(squares))
     return 2.0 * float(squares.mean()) / deviation if deviation > 0.0 else 0.0
+
+
+def _information_of_pools(predictions: Any) -> float:
+    """The same on spreads, where a target is one of a pool of N, whose mean and spread move with it.
+
+    The square of a standardised residual z that grows by a share changes by ``2 z**2 (1 - 1/N) - 2 z**4 / N``
+    times that share.
+    """
+    centre, spread = centre_and_spread(predictions)
+    values = np.moveaxis(np.asarray(predictions.values, dtype=np.float64), 1, 0)
+    z: NDArray = (values - centre) / spread
+    z = z.reshape(*z.shape[:2], -1)
+    grows: NDArray = 2.0 * (1.0 - 1.0 / len(z)) * (z**2).sum(axis=2) - 2.0 / len(z) * (z**4).sum(axis=2)
+    varies: NDArray = (z**2).sum(axis=2).var(axis=0)
+    deviation = math.sqrt(float(varies.mean()))
+    return float(grows.mean()) / deviation if deviation > _ROUNDING else 0.0
 
 
 def _mean_variance(values: NDArray) -> float:

@@ -17,17 +17,21 @@ from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.wording import (
     RATIOS,
     amount,
+    counted,
     error_phrase,
+    plain_number,
     share_of,
     worse_side,
     wrong_by,
     wrong_phrase,
 )
-from wellcal.predictions.alterations import kind_of_error
+from wellcal.predictions.alterations import MEANS, centre_and_scale, kind_of_error
 
 SLIGHT, STRONG = 0.05, 0.2
 """Shares from which an error is moderate, and strong."""
 
+_SLIGHT_SHIFT, _STRONG_SHIFT = 0.25, 1.0  # standard deviations: 90% intervals hold 89% and 74%
+_UNIT_CASES = 400  # that tell how far predictions are from zero
 _ROUNDING = 1e-6  # KCE of the largest error, relative to that of the model, that is none
 
 
@@ -64,6 +68,9 @@ class Yardstick(Presentable):
         Whether the error itself has this direction. Otherwise that which is too small is told, as "wrong".
     overall
         Whether other errors were found beside one of this kind, so that it is told as the size of all.
+    unit
+        Of means: how many of their standard deviations predictions are from zero, on average, so that a share
+        of a large count, which its interval does not hold, is not called slight. None where it is not known.
 
     Examples
     --------
@@ -87,6 +94,7 @@ class Yardstick(Presentable):
     other_beyond: bool = False
     directed: bool = True
     overall: bool = False
+    unit: float | None = None
 
     added: ClassVar[Mapping[str, Any]] = {
         "high_beyond": False,
@@ -94,6 +102,7 @@ class Yardstick(Presentable):
         "other_beyond": False,
         "directed": True,
         "overall": False,
+        "unit": None,
     }
 
     @property
@@ -136,22 +145,36 @@ class Yardstick(Presentable):
         ratio, low, high = self.other
         beyond = not LARGEST**-1 < ratio < LARGEST
         own = self.ratio, self.low, self.high
-        return Yardstick(
-            self.kind, ratio, low, high, self.level, beyond, self.other_beyond, own, self.high_beyond
+        return replace(
+            Yardstick(
+                self.kind, ratio, low, high, self.level, beyond, self.other_beyond, own, self.high_beyond
+            ),
+            unit=self.unit,
         )
 
     @property
     def size(self) -> str:
-        """In one word: "slight" below 5%, "moderate" up to 20%, "strong" above."""
-        if self._told.beyond:
+        """In one word: "slight" below 5%, "moderate" up to 20%, "strong" above.
+
+        Means that are off by more than a quarter of a standard deviation are not slight, and by more than one
+        strong, however small a share of them that is.
+        """
+        shift = self._shift(self._told.ratio)
+        if self._told.beyond or self.share > STRONG or shift > _STRONG_SHIFT:
             return "strong"
-        return "slight" if self.share < SLIGHT else "moderate" if self.share <= STRONG else "strong"
+        return "slight" if self.share < SLIGHT and shift <= _SLIGHT_SHIFT else "moderate"
+
+    def _shift(self, ratio: float) -> float:
+        """How far means are off that are wrong by a ratio, in standard deviations; 0 where not known."""
+        return 0.0 if self.unit is None or ratio == 0.0 else abs(1.0 / ratio - 1.0) * self.unit
 
     @property
     def slight(self) -> bool:
         """Whether the error is slight, and would still be at the upper end of its interval."""
         most = self._told.most
-        return self.size == "slight" and most is not None and share_of(most) < SLIGHT
+        if most is None or self.size != "slight":
+            return False
+        return share_of(most) < SLIGHT and self._shift(most) <= _SLIGHT_SHIFT
 
     @property
     def word(self) -> str:
@@ -178,11 +201,16 @@ class Yardstick(Presentable):
         model = f"{'all in all ' if self.overall else ''}{far} a model whose"
         if told.ratio != 1.0:
             wrong = f"{RATIOS[self.kind][0]} {wrong_phrase(told.ratio)}"
-            return (
-                f"{model} {error_phrase(self.kind, told.ratio) if self.directed else wrong} ({told._ends()})"
-            )
+            said = error_phrase(self.kind, told.ratio) if self.directed else wrong
+            return f"{model} {said} ({told._ends()}){self._why_not_slight()}"
         right = f"{model} {error_phrase(self.kind, 1.0)}"
         return right if self.most == 1.0 else f"{right}, or {self.most_words()}"
+
+    def _why_not_slight(self) -> str:
+        shift = self._shift(self._told.ratio)
+        if self.share >= SLIGHT or shift <= _SLIGHT_SHIFT:
+            return ""
+        return f", which is {counted(plain_number(shift), 'standard deviations')}"
 
     def _ends(self) -> str:
         ends = wrong_by(min(self.low, self.high), max(self.low, self.high), self.ratio)
@@ -206,6 +234,7 @@ class Yardstick(Presentable):
             "other_beyond": flag,
             "directed": flag,
             "overall": flag,
+            "unit": optional(number(least=0.0)),
         }
 
     def _headline(self) -> str:
@@ -260,5 +289,31 @@ def yardstick_from(
         other = scale.other_ratio(root), scale.other_ratio(there[0]), scale.other_ratio(there[1])
         other_beyond = there[1] > float(scale.others.max())
     return Yardstick(
-        scale.kind, scale.ratio(root), low, high, level, beyond, high_beyond, other, other_beyond
+        scale.kind,
+        scale.ratio(root),
+        low,
+        high,
+        level,
+        beyond,
+        high_beyond,
+        other,
+        other_beyond,
+        unit=unit_of(cases, scale.kind),
     )
+
+
+def unit_of(cases: Cases, kind: str) -> float | None:
+    """Mean of predictions in their standard deviations, where errors are shares of means.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> cases = wc.skce(np.full(9, 100), wc.Poisson(np.full(9, 100.0))).cases
+    >>> unit_of(cases, "means"), unit_of(cases, "spreads")
+    (10.0, None)
+    """
+    if kind != MEANS:
+        return None
+    centre, spread = centre_and_scale(cases.in_numpy().at_most(_UNIT_CASES).predictions)
+    known = spread > 0.0
+    return float(np.mean(np.abs(centre[known]) / spread[known])) if known.any() else None

@@ -81,8 +81,8 @@ def report(
         understands; or several models for the same cases by name, ``{"forest": p1, "boosting": p2}``.
     segments
         Variables by which cases are told apart, whether or not the model used them: a dictionary of labels,
-        numbers or dates by name, a data frame, or a column. Numbers and dates are cut into groups. Each group
-        is tested by itself, with p-values adjusted for all of them.
+        numbers or dates by name, a data frame, or a column. Numbers and dates, also as "2024-03-01",
+        are cut into groups. Each group is tested by itself, with p-values adjusted for all of them.
     recalibrate
         Whether to try what recalibration on held-out cases would do
         (:func:`wellcal.scaling.cross_fit`).

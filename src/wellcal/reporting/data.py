@@ -196,11 +196,11 @@ def family_in_words(predictions: Any) -> str:
         count = 2 if isinstance(predictions, Bernoulli) else int(predictions.class_probs().shape[1])
         if is_ordered(predictions):
             return f"ordered grades, {count} of them"
-        return "binary classification" if count == 2 else f"classification, {count} classes"
+        return "binary classification" if count == 2 else f"classification, {count:,} classes"
     what = _targets_in_words(predictions)
     if isinstance(predictions, Samples):
         count = int(predictions.values.shape[1])
-        return f"{what}, {count} {'draws' if predictions.kind == 'draws' else 'atoms'} for each case"
+        return f"{what}, {how_many(count, predictions.kind.removesuffix('s'))} for each case"
     if isinstance(predictions, Mixture):
         parts = sorted({_named(type(part).__name__) for part in predictions.components})
         return f"{what}, mixtures of {len(predictions.components)} {' and '.join(parts)} parts"

@@ -252,7 +252,8 @@ def kinds_with(model: Shown, findings: Sequence[Finding]) -> list[Kind]:
     if getattr(model.predictions, "support", None) is not None and not ordered:
         return kinds  # classes that are vectors
     label = farthest_class(*model.drawn)
-    happens = f"{in_words(label)}{' or above' if ordered else ''}"
+    named = getattr(model.predictions, "classes", None) is not None
+    happens = f"{'' if named or ordered else 'class '}{in_words(label)}{' or above' if ordered else ''}"
     one = classes._replace(
         name=ONE_GRADE if ordered else ONE_CLASS,
         title="Reliability at or above one grade" if ordered else "Reliability of one class",

@@ -69,7 +69,8 @@ def how_large(model: ModelReport) -> Tile:
 
 def where(model: ModelReport) -> Tile:
     """The worst group."""
-    title, href, go = "Where", "#where", "Picture and examples"
+    title, href = "Where", "#where"
+    go = "Picture and examples" if model.worst_groups else "What was looked at"
     if not model.rejected:
         return Tile(title, "No group stands out", "What is largest by chance is no finding.", href, go)
     if not model.worst_groups and model.placed is not None:

@@ -25,16 +25,22 @@ from wellcal.measures.quantiles import (
 from wellcal.measures.running.means import SCORES
 from wellcal.measures.scores import brier, crps, energy_score
 from wellcal.measures.scores.casewise import nll, pinball_loss, pinball_of_cases
-from wellcal.predictions import Quantiles
+from wellcal.predictions import Quantiles, Samples
 from wellcal.reporting.data import ModelData
 
 
 def error_of(some: ModelData, test: TestResult) -> Estimate:
     """KCE with its interval: over all pairs, and for many cases from blocks, as the test has it."""
     if test.estimate.estimator != "block" and some.clusters is None:
-        found = kce(some.targets, some.predictions, kernel=test.kernel).with_deviations_of(test.estimate)
+        # Draws are pooled with their targets by a test: of few draws as they are KCE is not zero, nor is its
+        # interval, even if they are right.
+        targets, predictions, kernel = some.targets, some.predictions, test.kernel
+        cases = test.estimate.cases
+        if isinstance(predictions, Samples) and cases is not None:
+            targets, predictions, kernel = cases.targets, cases.predictions, cases.kernel
+        found = kce(targets, predictions, kernel=kernel).with_deviations_of(test.estimate)
         found.confidence_interval(LEVEL)
-        return found
+        return replace(found, kernel=test.kernel)
     value, squared = float(test.estimate), test.estimate.confidence_interval(LEVEL)
     between = "SKCE between clusters" if some.clusters is not None else "mean over blocks"
     low, high = (max(end, 0.0) ** 0.5 for end in (squared.low, squared.high))
@@ -96,6 +102,8 @@ def numbers_of(model: ModelData) -> tuple[IntervalCoverage | None, QuantileCalib
     if targets_are_indices(model.predictions) or model.predictions.event_shape != ():
         return None, None
     coverage: Any = _or_none(lambda: interval_coverage(model.targets, model.predictions))
+    if coverage is not None and not np.any(np.asarray(coverage.expected) > 0.0):
+        coverage = None  # between one draw and itself lies nothing
     quantiles: Any = _or_none(lambda: quantile_calibration(model.targets, model.predictions))
     return coverage, quantiles
 

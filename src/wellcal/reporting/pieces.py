@@ -180,7 +180,9 @@ class Segments(Presentable):
     @property
     def rejected(self) -> tuple[SegmentReport, ...]:
         """Those that are miscalibrated, the clearest first."""
-        return tuple(sorted((one for one in self.segments if one.rejected), key=lambda one: one.pvalue))
+        found = [(one.test.statistic, one) for one in self.segments if one.test is not None and one.rejected]
+        # p-values may all be the smallest that resamples can give, of which there are more for few cases.
+        return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
 
     @property
     def verdict(self) -> str:

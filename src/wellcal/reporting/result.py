@@ -49,7 +49,8 @@ class ModelReport(Presentable):
     test
         What :func:`wellcal.calibration_test` found.
     kce
-        Kernel calibration error; ``kce.confidence_interval()`` has its interval.
+        Kernel calibration error; ``kce.confidence_interval()`` has its interval. Of draws it is that
+        of draws and target together, as in the test: :func:`wellcal.kce` takes a few draws for all there is.
     witness
         Where it is off; None where that cannot be looked at.
     worst_groups
@@ -317,7 +318,7 @@ class Report(Presentable):
                     else []
                 )
                 rows.extend((f"{model.name}: left out", text) for text in model.left_out)
-            for pair in self.comparison.pairs:
+            for pair in self.comparison.told:
                 told = "; ".join(f"{called(found.measure)} {found.phrase}" for found in pair.differences)
                 rows.append((f"{pair.first} - {pair.second}", told))
             rows += [("scores", text) for text in self.comparison.better_in_scores]

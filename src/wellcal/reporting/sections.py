@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -102,12 +102,12 @@ class Album:
         found = picture_in(figure, f"picture-{self.count}")
         return replace(found, kind=f"{found.kind}: {of}") if of and len(self.of_models) > 1 else found
 
-    def shown(self, names: Sequence[str], above: Sequence[Picture | None]) -> list[Link]:
-        """Where a finding is seen: in a picture above, or in the one beside the verdict, if it is."""
-        of_kind = self.hero if self.first in names else None
-        for picture, text in [*((picture, SEE_ABOVE) for picture in above), (of_kind, SEE_FIRST)]:
+    def shown(self, names: Sequence[str], above: Mapping[str, Picture | None]) -> list[Link]:
+        """Where a finding is seen: in the picture beside the verdict, or one above, the usual one first."""
+        for name in names:
+            picture = self.hero if name == self.first else above.get(name)
             if picture is not None:
-                return [Link(f"#{picture.anchor}", text)]
+                return [Link(f"#{picture.anchor}", SEE_FIRST if name == self.first else SEE_ABOVE)]
         return []
 
     def beside(self, names: Sequence[str], figures: dict[str, ReportFigure]) -> str:
@@ -158,7 +158,7 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
             picture = None
             if name := album.beside(names, figures):
                 picture = seen[name] = album.take(figures, name)
-            links = [] if picture else album.shown(names, [seen[name] for name in names if name in seen])
+            links = [] if picture else album.shown(names, seen)
             above = "" if number else heading
             title, texts = sentence(finding.sentence), _sureness(finding)
             blocks.append(Beside(title, texts, picture, links=links, heading=above))

@@ -55,6 +55,7 @@ def segments_from(given: Any, n: int, in_order: Callable[[Any, str], Any]) -> tu
     Arguments are those of :func:`wellcal.witnesses.segments.groups_by_column`.
     """
     found: list[Segment] = []
+    alike: list[Segment] = []
     left_out: list[str] = []
     columns = groups_by_column(given, n, in_order)
     if len(columns) > MOST_VARIABLES:
@@ -66,8 +67,15 @@ def segments_from(given: Any, n: int, in_order: Callable[[Any, str], Any]) -> tu
             largest = sorted(range(len(groups)), key=lambda k: -len(groups[k].rows))[:most]
             left_out.append(_left_out(variable, len(groups), [len(groups[k].rows) for k in largest]))
             groups = [groups[k] for k in sorted(largest)]
-        found.extend(Segment(variable, where, rows) for where, rows in groups)
-    return found, left_out
+        segments = [Segment(variable, where, rows) for where, rows in groups]
+        if len(segments) == 1:
+            alike += segments
+        else:
+            found += segments
+    if not found:
+        return alike, left_out
+    names = [segment.variable for segment in alike]
+    return found, [*left_out, *(f"{name} is the same in all cases, and tells none apart." for name in names)]
 
 
 def _left_out(variable: str, count: int, sizes: Sequence[int]) -> str:
@@ -167,7 +175,7 @@ def in_part(segments: Sequence[Segment]) -> list[str]:
     if not count:
         return []
     which = "1 segment was" if count == 1 else f"{count} segments were"
-    return [f"{which} tested on {most:,} of their cases, drawn at random."]
+    return [f"{which} tested on {most:,} of {'its' if count == 1 else 'their'} cases, drawn at random."]
 
 
 def _hypothesis(segments: Sequence[Segment]) -> str:

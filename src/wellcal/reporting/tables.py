@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from wellcal.comparison import Comparisons
@@ -59,7 +61,8 @@ def estimate_cell(estimate: Estimate | None) -> Cell:
     under = ""
     if estimate.standard_error is not None or estimate.cases is not None:
         interval = estimate.confidence_interval()
-        under = f"{interval.low:.4g} to {interval.high:.4g}"
+        known = math.isfinite(interval.high - interval.low)  # not of an infinite score
+        under = f"{interval.low:.4g} to {interval.high:.4g}" if known else ""
     return number_cell(f"{float(estimate):.4g}", float(estimate), under)
 
 
@@ -131,18 +134,34 @@ def coverage_table(found: Any) -> Table:
         Cell("If calibrated", number=True),
         Cell("Mean width", number=True),
     ]
-    columns = (found.levels, found.coverage, found.low, found.high, found.expected, found.widths)
-    rows = [
-        [
-            number_cell(f"{100 * level:.4g}%", level),
-            number_cell(f"{100 * covered:.1f}%", covered),
-            number_cell(f"{100 * low:.1f}% to {100 * high:.1f}%", low),
-            number_cell(f"{100 * expected:.1f}%", expected),
-            number_cell(f"{width:.4g}", width),
-        ]
-        for level, covered, low, high, expected, width in zip(*columns, strict=True)
-    ]
+    columns = (found.coverage, found.low, found.high, found.expected, found.widths)
+    # Few draws, and counts that are nearly always zero, have one interval for several levels.
+    same = groupby(zip(found.levels, zip(*columns, strict=True), strict=True), key=itemgetter(1))
+    rows: list[list[Cell]] = []
+    for (covered, low, high, expected, width), some in same:
+        levels = [level for level, _ in some]
+        rows.append(
+            [
+                number_cell(_levels_in_words(levels), levels[0]),
+                number_cell(f"{100 * covered:.1f}%", covered),
+                number_cell(f"{100 * low:.1f}% to {100 * high:.1f}%", low),
+                number_cell(f"{100 * expected:.1f}%", expected),
+                number_cell(f"{width:.4g}", width),
+            ]
+        )
     return Table(header, rows, "How many outcomes the predicted intervals hold")
+
+
+def _levels_in_words(levels: Sequence[float]) -> str:
+    """One level, or from the first to the last of some.
+
+    Examples
+    --------
+    >>> _levels_in_words([0.5]), _levels_in_words([0.5, 0.8, 0.95])
+    ('50%', '50% to 95%')
+    """
+    ends = (levels[0], levels[-1]) if len(levels) > 1 else levels
+    return " to ".join(f"{100 * level:.4g}%" for level in ends)
 
 
 def mended_table(found: Mended) -> Table:

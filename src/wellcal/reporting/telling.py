@@ -52,7 +52,7 @@ SHOWS: Mapping[str, tuple[str, ...]] = {
     "group": ("reliability",),
     "temperature": _ALL_CLASSES,
     "impossible": _ALL_CLASSES,
-    "confidence": _ALL_CLASSES,
+    "confidence": ("reliability", ONE_GRADE),
     "class": _CLASS,
     "class slope": _CLASS,
     "swapped": _CLASS,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from wellcal._arrays.dates import by_its_clocks, date_text, dates_in_words, round_date, with_dates
+from wellcal._arrays.dates import by_its_clocks, date_text, dates_in_words, read_dates, round_date, with_dates
 from wellcal._arrays.frames import Table, is_frame
 from wellcal._arrays.group_labels import label_of_each, sortable
 from wellcal._arrays.namespaces import NDArray, attribute, has
@@ -82,7 +82,8 @@ def groups_by_column(
     found: list[tuple[str | None, list[Group]]] = []
     for name, column in columns_of(given):
         argument = argument_of(name)
-        values = segment_labels(in_order(column, argument), argument, n)
+        # Partitions are read one by one, and would not agree on texts of which some are dates.
+        values = read_dates(segment_labels(in_order(column, argument), argument, n))
         groups = _cut(name, argument, values) if _is_measured(values) else _by_label(name, values)
         found.append((name, groups))
     return found

@@ -60,6 +60,10 @@ def test_colours_differ_in_lightness_or_shape():
     assert len(set(MARKERS)) == len(MARKERS) >= len(CYCLE) == len(set(CYCLE))
     light = [np.dot([0.2126, 0.7152, 0.0722], np.array(to_rgb(colour)) ** 2.2) for colour in CYCLE]
     assert np.abs(np.diff(light)).min() > 0.03
+    with style():
+        canvas = Canvas(axes_or_new(None))
+    looks = [canvas.look_of(index) for index in range(49)]
+    assert len({(look.colour, look.marker) for look in looks}) == len({str(look) for look in looks}) == 49
 
 
 def test_style_is_a_context():

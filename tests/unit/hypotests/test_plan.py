@@ -280,12 +280,24 @@ def test_clusters_of_alike_coins_show_less() -> None:
     assert alike.share > 1.5 * alone.share
 
 
-def test_the_smallest_error_of_few_draws_is_near_that_of_what_they_were_drawn_from() -> None:
-    rng = np.random.default_rng(5)
-    mu = rng.normal(size=40)
-    draws, normal = wc.Samples(mu[:, None] + rng.normal(size=(40, 200))), wc.Normal(mu, np.ones(40))
-    shares = [smallest_error(Cases(mu, pred, wc.default_kernel(pred))).share for pred in (draws, normal)]
-    assert shares[0] == pytest.approx(shares[1], rel=0.15)
+@pytest.mark.parametrize(("draws", "n"), [(200, 40), (2, 200), (5, 200)])
+def test_the_smallest_error_of_draws_is_that_of_what_they_were_drawn_from_or_larger(
+    draws: int, n: int
+) -> None:
+    """A target is one of N exchangeable values, whose kurtosis is 3 (N - 1) / (N + 1) for normal ones."""
+    for seed in range(5):
+        rng = np.random.default_rng([5, seed])
+        mu = rng.normal(size=n)
+        said = wc.Samples(mu[:, None] + rng.normal(size=(n, draws)), axis=1)
+        found = wc.calibration_test(rng.normal(mu), said, n_resamples=19)
+        if not found.rejected:
+            break
+    assert found.smallest_error is not None
+    normal = wc.Normal(mu, np.ones(n))
+    known = np.log1p(smallest_error(Cases(mu, normal, wc.default_kernel(normal))).share)
+    size, kurtosis = draws + 1, 3.0 * draws / (draws + 2.0)
+    seen = (1.0 - 1.0 / size) * np.sqrt((kurtosis - 1.0) / 2.0)
+    assert np.log1p(found.smallest_error.share) == pytest.approx(known / seen, rel=0.15)
 
 
 def test_the_smallest_error_shrinks_with_the_number_of_cases() -> None:

@@ -96,7 +96,11 @@ class CountClaims(ScalarClaims):
         short = f"counts are {amount(ratio)} {how} predicted"
         sentence = f"{short} ({wrong_by(low, high, ratio)})"
         over = 1.0 / ratio, 1.0 / high, 1.0 / low
-        return Finding(sentence, SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue, ratio=over)
+        far = float(np.mean(self.centre / np.sqrt(self.variance)))
+        unit = far if np.isfinite(far) else None
+        return Finding(
+            sentence, SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue, ratio=over, unit=unit
+        )
 
     def spread(self, found: Found) -> Finding:
         """Dispersion, as a ratio of variances."""

@@ -51,6 +51,8 @@ class Finding(Presentable):
         elsewhere.
     by
         What these cases are told by, such as "predicted mean". None elsewhere.
+    unit
+        Where `ratio` is of means: these in their standard deviations, on average. None elsewhere.
 
     Examples
     --------
@@ -75,8 +77,9 @@ class Finding(Presentable):
     ratio: tuple[float, float, float] | None = None
     elsewhere: tuple[float, float, float] | None = None
     by: str | None = None
+    unit: float | None = None
 
-    added: ClassVar[Mapping[str, Any]] = {"expected": None, "ratio": None, "elsewhere": None, "by": None}
+    added: ClassVar[Mapping[str, Any]] = dict.fromkeys(("expected", "ratio", "elsewhere", "by", "unit"))
 
     def __str__(self) -> str:
         return self.sentence
@@ -96,6 +99,7 @@ class Finding(Presentable):
             "ratio": optional(listed(number(least=0.0, infinite=True), length=3)),
             "elsewhere": optional(listed(number(infinite=True), length=3)),
             "by": optional(text),
+            "unit": optional(number(least=0.0)),
         }
 
     def _headline(self) -> str:

@@ -76,7 +76,7 @@ def _own(findings: Sequence[Finding]) -> Yardstick | None:
             ratio, low, high = found.ratio
             near, far = (high, low) if ratio < 1.0 else (low, high)
             reaches = (near - 1.0) * (ratio - 1.0) <= 0.0  # what is right, or the other side
-            return Yardstick(kind, ratio, 1.0 if reaches else near, far, found.level)
+            return Yardstick(kind, ratio, 1.0 if reaches else near, far, found.level, unit=found.unit)
     return None
 
 
