@@ -217,7 +217,7 @@ def test_the_first_number_of_predictions_that_serves_is_taken(tolerance: float) 
 
 
 def test_beside_tiles_in_float32_fewer_predictions_pay() -> None:
-    """For 20,000 ensembles 768 took 1.4 times as long as tiles in float32, and as long as those in float64."""
+    """For 20,000 ensembles 768 took 1.4 times as long as tiles in float32, and as long as others."""
     spread = Spread(np.zeros((20_000, 40)), 1.0, np.zeros((20_000, 40)))
     assert 512 <= spread.most_pivots(rounded=True) < 768 <= spread.most_pivots()
 
