@@ -216,6 +216,12 @@ def test_the_first_number_of_predictions_that_serves_is_taken(tolerance: float) 
     assert engine.describe(problem)["sums"] == f"a span of {serving[0]} predictions"
 
 
+def test_beside_tiles_in_float32_fewer_predictions_pay() -> None:
+    """For 20,000 ensembles 768 took 1.4 times as long as tiles in float32, and as long as others."""
+    spread = Spread(np.zeros((20_000, 40)), 1.0, np.zeros((20_000, 40)))
+    assert 512 <= spread.most_pivots(rounded=True) < 768 <= spread.most_pivots()
+
+
 def test_a_tighter_tolerance_takes_more_predictions() -> None:
     sizes: list[int] = []
     for tolerance in (1.0, 1e-4):

@@ -15,6 +15,7 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.banded import Banded, describe_bands, in_bands
 from wellcal.engines.base import Support
 from wellcal.engines.controls import Controls
+from wellcal.engines.mixed import AUTO_FROM
 from wellcal.engines.multipoles import Kind
 from wellcal.engines.planar import Planar
 from wellcal.engines.reductions import Sums
@@ -48,6 +49,7 @@ FEWEST_IN_BANDS = 10_000
 
 _ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
 _PIVOTS = (64, 128, 256, 384, 512, 768, 1024)  # predictions that span the others, few first
+_OUTGROWN = 20.0  # root of the cases for which errors of a span are as large as deviations times what is left
 _NEARLY = 0.03  # mean squared distance from the fewest of them, above which hundreds would not do
 _WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
 _DIFFERENT = "terms of the kernel would need sums of different kinds"
@@ -194,12 +196,14 @@ class Linear(Tiled):
             return "a few predictions do not span the others to rounding"
         controls = Controls.of(exact)
         allowed = self.tolerance * controls.unit.value  # never more than the sum's own deviation
-        for_each_unit = controls.deviation  # of what is left: errors are hardly less, and often more
+        # For what is left: nearly all pairs are off to the same side, so that errors outgrow deviations.
+        for_each_unit = math.sqrt(exact.n) / _OUTGROWN * controls.deviation
+        most = spans.most(rounded=self.precision == "mixed" or exact.n >= AUTO_FROM)
         before = math.inf
         for count in _PIVOTS:
             if count < spans.size:
                 continue  # there are more already
-            if count > spans.most:
+            if count > most:
                 break
             left = spans.left_by(count)
             if left * for_each_unit > allowed:

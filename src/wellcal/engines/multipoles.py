@@ -283,22 +283,36 @@ def _table(nodes: _Nodes, boxes: _Boxes, some: slice, points: NDArray, kind: Kin
     return nodes.weights(_Boxes(boxes.low[some], boxes.high[some]), points, kind)
 
 
+def _tables(nodes: _Nodes, boxes: _Boxes, parts: _Boxes, kind: Kind) -> Iterator[tuple[slice, NDArray]]:
+    """Chunks of boxes, and the weights of their nodes at those of their parts, ``(boxes, k p^2, p^2)``.
+
+    They are made twice: those of all boxes would take more memory than everything else.
+    """
+    each = len(parts.low) // len(boxes.low)
+    for some in in_chunks(len(boxes.low), 4 * each * nodes.order**4):
+        own = slice(each * some.start, each * some.stop)
+        at = nodes.on(_Boxes(parts.low[own], parts.high[own]))
+        yield some, _table(nodes, boxes, some, at.reshape(some.stop - some.start, -1, 2), kind)
+
+
 def _by_levels(tree: Tree, moments: NDArray, kernel: OnSquares, nodes: _Nodes) -> NDArray:
     """From features at the nodes of the last boxes to sums at the same nodes."""
-    kind = moments.dtype
+    kind, size = moments.dtype, moments.shape[2]
     up: list[NDArray] = [moments]
-    tables: list[NDArray] = [np.empty(0)]
     for level in range(len(tree.levels) - 2, -1, -1):
-        boxes, children = tree.levels[level], tree.levels[level + 1]
-        at = nodes.on(children).reshape(len(boxes.low), -1, 2)
-        table = nodes.weights(boxes, at, kind)
-        own = up[0].reshape(len(boxes.low), -1, up[0].shape[2])
-        up.insert(0, np.matmul(table.transpose(0, 2, 1), own))
-        tables.insert(1, table)
+        boxes = tree.levels[level]
+        own = up[0].reshape(len(boxes.low), -1, size)
+        above = np.empty((len(own), nodes.order**2, size), dtype=kind)
+        for some, table in _tables(nodes, boxes, tree.levels[level + 1], kind):
+            np.matmul(table.transpose(0, 2, 1), own[some], out=above[some])
+        up.insert(0, above)
     down = np.zeros_like(up[0])
     for level, boxes in enumerate(tree.levels):
         if level:
-            down = np.matmul(tables[level], down).reshape(up[level].shape)
+            below = np.empty((len(down), up[level].size // (len(down) * size), size), dtype=kind)
+            for some, table in _tables(nodes, tree.levels[level - 1], boxes, kind):
+                np.matmul(table, down[some], out=below[some])
+            down = below.reshape(up[level].shape)
         at = nodes.on(boxes)
         for a, partners in _told(f"boxes far apart, level {level}", _grouped(*tree.far[level])):
             _add(_between(kernel, at, a, partners, kind), up[level], a, partners, down)

@@ -35,13 +35,12 @@ class Spans:
         """Whether so many hold all predictions to rounding, and no more than are worth it."""
         if self.each and not self._whole and most > self._tried:
             self._tried = most
-            self._whole = all(span.reaches_all(min(most, span.spread.most_pivots)) for span in self.each)
+            self._whole = all(span.reaches_all(min(most, span.spread.most_pivots())) for span in self.each)
         return self._whole
 
-    @property
-    def most(self) -> int:
-        """Predictions beyond which tiles are as quick."""
-        return min(span.spread.most_pivots for span in self.each)
+    def most(self, *, rounded: bool) -> int:
+        """Predictions beyond which tiles are as quick, `rounded` to float32 or not."""
+        return min(span.spread.most_pivots(rounded=rounded) for span in self.each)
 
     @property
     def size(self) -> int:

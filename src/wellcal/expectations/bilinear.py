@@ -16,7 +16,7 @@ from wellcal._arrays.namespaces import Array, is_numpy, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array, map_rows, once_each
 from wellcal.expectations.decompose import Components, flat_points, is_objects, point_array
-from wellcal.expectations.rules.elements import CALL, CLOSED_FORMS, COSTS, Element, Points
+from wellcal.expectations.rules.elements import CALL, CLOSED_FORMS, COSTS, Element, Lines, Normals, Points
 from wellcal.kernels.algebra import Scaled, Sum
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.matrix import as_objects, values_matrix
@@ -201,6 +201,9 @@ class ElementForm:
 
     def paired(self, ops: Ops, a: Measure, b: Measure) -> Array:
         """Matching rows."""
+        if is_numpy(ops.xp) and all(part.size == 1 for part in (*a, *b)):  # which match as they stand
+            left, right = (tuple(map(_in_lines, side)) for side in (a, b))
+            return self._sum(ops, left, right, None, None, self._matching_matrix, _contract_single)
         return self._sum(
             ops,
             a,
@@ -222,7 +225,7 @@ class ElementForm:
             ops,
             a,
             b,
-            lambda v: reshape(v, (v.shape[0], -1, 1)),
+            None if all(part.leaf.shape[2] == 1 for part in a) else lambda v: reshape(v, (v.shape[0], -1, 1)),
             lambda v: reshape(v, (v.shape[0], 1, -1)),
             self._batched_matrix,
             _contract_batched,
@@ -235,7 +238,7 @@ class ElementForm:
         a: Measure,
         b: Measure,
         first: Callable[[Array], Array] | None,
-        second: Callable[[Array], Array],
+        second: Callable[[Array], Array] | None,
         by_matrix: Evaluation,
         contract: Callable[..., Array],
         mirror: Callable[[Array], Array] | None = None,
@@ -352,6 +355,25 @@ def _contract_matching(ops: Ops, values: Array, a: Components, b: Components) ->
     if right is not None:
         values = values * right[:, None, :]
     return ops.xp.sum(values, axis=(1, 2))
+
+
+def _contract_single(ops: Ops, values: Array, a: Components, b: Components) -> Array:
+    """Values ``(p, 1)`` with their weights, to ``(p,)``."""
+    values = values.reshape(-1)
+    for weights in (_weights(a), _weights(b)):
+        values = values if weights is None else values * weights[:, 0]
+    return values
+
+
+_FEW_CASES = 2048  # whose coordinates are copied side by side in no time
+
+
+def _in_lines(part: Components) -> Components:
+    """The same, if it is made of vectors of few cases, with coordinates that rules read all at once."""
+    element = part.element
+    if isinstance(element, (Normals, Points)) and len(element.x) > 1 and len(part.leaf) <= _FEW_CASES:
+        return Components(element._replace(x=Lines(element.x)), part.weights)
+    return part
 
 
 # -- finite supports -------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.registry import Rules
+from wellcal._arrays.remembered import Remembered
 from wellcal._arrays.rows import NODE, Rows, arrays_of, map_rows, with_arrays
 from wellcal.expectations.rules.elements import (
     Element,
@@ -248,13 +249,39 @@ def _columns(x: Array) -> tuple[Array, ...]:
     return tuple(wide[:, c, None] for c in range(wide.shape[1]))
 
 
-def _variances(scale: Array) -> tuple[Array, ...]:
-    """Columns of squares; where each case has the same in all, that is one array in all places."""
-    if isinstance(scale, np.ndarray):
-        own = cast("NDArray", scale)
-        if bool((own == own[:, :1]).all()):
-            return (_column(own[:, 0]) ** 2,) * own.shape[1]
-    return _columns(widen(scale) ** 2)
+class CoordinateLines(NamedTuple):
+    """Normals of vectors in NumPy, one coordinate after another.
+
+    Attributes
+    ----------
+    parameters
+        Locations and scales, ``(2 d, n)``.
+    element
+        The same as elementary distributions; where each case has the same variance in all coordinates, that
+        is one array in all places.
+    """
+
+    parameters: NDArray
+    element: Normals
+
+
+_lines: Remembered[CoordinateLines] = Remembered(most=2**16)
+
+
+def coordinate_lines(predictions: DiagonalNormal) -> CoordinateLines:
+    """One copy of the parameters for all who go coordinate by coordinate."""
+
+    def find() -> CoordinateLines:
+        both = to_numpy(predictions.loc).T, to_numpy(predictions.scale).T
+        d = len(both[0])
+        lines = np.concatenate(both, out=np.empty((2 * d, len(predictions))))
+        lines.flags.writeable = False
+        loc, scale = lines[:d, :, None], lines[d:, :, None]
+        alike = bool((scale == scale[:1]).all())
+        variances = (scale[0] ** 2,) * d if alike else tuple(scale**2)
+        return CoordinateLines(lines, Normals(tuple(loc), variances))
+
+    return _lines.of(predictions, None, find, lambda found: found.parameters.size)
 
 
 @elementary(Normal, Normals)
@@ -264,7 +291,9 @@ def _normal(predictions: Normal) -> Normals:
 
 @elementary(DiagonalNormal, Normals)
 def _diagonal_normal(predictions: DiagonalNormal) -> Normals:
-    return Normals(_columns(predictions.loc), _variances(predictions.scale))
+    if not isinstance(predictions.loc, np.ndarray):
+        return Normals(_columns(predictions.loc), _columns(widen(predictions.scale) ** 2))
+    return coordinate_lines(predictions).element
 
 
 @elementary(MultivariateNormal, FullNormals)

@@ -30,7 +30,7 @@ from wellcal._arrays.outer_sums import outer_sum
 from wellcal._arrays.rows import Rows, as_outer
 from wellcal.expectations.bilinear import Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
-from wellcal.expectations.decompose import components_of, weighted_sum
+from wellcal.expectations.decompose import components_of, coordinate_lines, weighted_sum
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import mean_discrepancy
 from wellcal.expectations.plans import Notes
@@ -83,6 +83,7 @@ IN_NUMPY = 4
 """Coordinates up to which NumPy adds up differences as quickly as SciPy."""
 
 _SMALL = 4096  # pairs, up to which the fewest calls are the quickest
+_FEW_DIFFERENCES = 1500  # of coordinates in a batch, which take less time than a call of SciPy
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,9 @@ class EmbeddingDistance:
     def batched(self, ops: Ops, a: Array, b: Array) -> Array:
         """All pairs of rows within each batch."""
         if is_numpy(ops.xp) and self.size > IN_NUMPY:
+            a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+            if a.shape[1] * b.shape[1] * self.size <= _FEW_DIFFERENCES:
+                return self._added(a[:, :, None, :] - b[:, None, :, :])
             name = "sqeuclidean" if self.degree == 2.0 else "cityblock"
             values: Array = np.empty((*a.shape[:2], b.shape[1]))
             for x, y, out in zip(a, b, values, strict=True):
@@ -143,11 +147,14 @@ class EmbeddingDistance:
     def paired(self, ops: Ops, a: Array, b: Array) -> Array:
         """Matching rows."""
         if is_numpy(ops.xp) and self.size > IN_NUMPY:
-            difference = a - b
-            if self.degree == 2.0:
-                return np.einsum("nc,nc->n", difference, difference)
-            return np.abs(difference, out=difference).sum(axis=1)
+            return self._added(a - b)
         return self._sum(ops, a, b)
+
+    def _added(self, difference: NDArray) -> NDArray:
+        """The sum over coordinates, which are the last axis."""
+        if self.degree == 2.0:
+            return np.einsum("...c,...c->...", difference, difference)
+        return np.abs(difference, out=difference).sum(axis=-1)
 
     def _in_place(self, a: NDArray, b: NDArray) -> NDArray:
         """The same for few coordinates in NumPy, with one array beside the result."""
@@ -362,9 +369,11 @@ def _wasserstein(metric: Wasserstein, predictions: Predictions, how: Context) ->
 def _wasserstein_of_normals(
     metric: Wasserstein, predictions: Normal | DiagonalNormal, how: Context
 ) -> PreparedDistance:
-    if metric.order == 2:
-        return embedded(predictions.loc, predictions.scale)
-    return _wasserstein(metric, predictions, how)
+    if metric.order != 2:
+        return _wasserstein(metric, predictions, how)
+    if isinstance(predictions, DiagonalNormal) and isinstance(predictions.loc, np.ndarray):
+        return embedded(coordinate_lines(predictions).parameters.T)
+    return embedded(predictions.loc, predictions.scale)
 
 
 @DISTANCES.register(Wasserstein, Laplace)

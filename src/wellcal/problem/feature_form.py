@@ -128,10 +128,10 @@ def in_features(
     >>> bool(np.abs(found.problem.values(some, some) - problem.values(some, some)).max() < 1e-12)
     True
     """
-    if not _allowed.features or not (_in_numpy(problem) or (tensors and _in_tensors(problem))):
-        return None
     visited = 0.5 * problem.n**2 if pairs is None else pairs
     if problem.n < FEWEST or visited < 0.5 * FEWEST**2:
+        return None
+    if not _allowed.features or not (_in_numpy(problem) or (tensors and _in_tensors(problem))):
         return None
     if "features" not in problem.kept:
         with one_blas_thread():

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy
 from wellcal._arrays.ops import Ops
 from wellcal.expectations.rules import positive_definite
-from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, rule
+from wellcal.expectations.rules.elements import FullNormals, Laplaces, Lines, Normals, Points, rule
 from wellcal.expectations.rules.exponentials import (
     distance,
     normal_exponential,
@@ -167,14 +167,13 @@ def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArra
             for one, other, out in zip(left, np.ascontiguousarray(right), distances, strict=True):
                 cdist(one, other, "sqeuclidean", out=out)
             return distances
+    if isinstance(x, Lines) and isinstance(y, Lines):
+        flat = x.together - y.together
+        return np.einsum("cp,cp->p", flat, flat).reshape(first)
     pairs = np.broadcast_shapes(first, second)
     if len(first) == len(second) == 3 and math.prod(pairs) <= _FEW_PAIRS:
         # A call for all coordinates costs less than one for each.
-        away, other = np.concatenate(x), np.concatenate(y)
-        if first == second:
-            away -= other
-        else:
-            away = away.reshape(-1, *first) - other.reshape(-1, *second)
+        away = np.concatenate(x).reshape(-1, *first) - np.concatenate(y).reshape(-1, *second)
         flat = away.reshape(len(x), -1)
         return np.einsum("cp,cp->p", flat, flat).reshape(pairs)
     total = np.subtract(x[0], y[0])
