@@ -416,6 +416,12 @@ def test_levels_of_a_curve_are_checked_and_all_shown() -> None:
     assert draw(MU, pred, levels=[0.5, 0.1], test=False).levels.tolist() == [0.1, 0.5]
 
 
+def test_a_label_that_is_missing_in_a_dictionary_of_arrow_is_no_other_label() -> None:
+    column = pyarrow.chunked_array([pyarrow.array(["a", None, "b"]).dictionary_encode()])
+    with pytest.raises(wc.RowError, match="not among the classes in row 1: found None"):
+        wc.nll(column, wc.Categorical(np.full((3, 2), 0.5), classes=["a", "b"]))
+
+
 @pytest.mark.parametrize("library", [pd.DataFrame, polars.DataFrame, pyarrow.table])
 def test_a_frame_without_a_role_is_told_which_one(library: Any) -> None:
     frame = library({"y": Y, "mu": MU, "sigma": np.ones(N)})
