@@ -323,6 +323,16 @@ def test_likely_mistakes_are_asked_about(y: Any, pred: Any, question: str) -> No
             measure(y, pred)
 
 
+def test_an_error_asks_no_prediction_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million of them would take minutes, before a word is said about one target."""
+    asked: list[Any] = []
+    whole = wc.Normal.__getitem__
+    monkeypatch.setattr(wc.Normal, "__getitem__", lambda self, k: asked.append(k) or whole(self, k))
+    with pytest.raises(wc.RowError, match="y is not finite in row 0"):
+        wc.nll(np.where(MU[0] == MU, np.nan, Y), wc.Normal(MU, 1.0))
+    assert not asked
+
+
 def test_reports_and_comparisons_ask_about_swapped_arguments() -> None:
     words = np.array(["a", "b", "c"])[TOP]
     with pytest.raises(TypeError, match=SWAP):
