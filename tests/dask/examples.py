@@ -34,13 +34,15 @@ def example(name: str, n: int, seed: int = 0) -> Example:
     if name == "vectors":
         loc, scale = np.stack([mu, -mu], axis=1), np.stack([sigma, np.ones(n)], axis=1)
         return rng.normal(loc, scale), wc.DiagonalNormal, (loc, scale)
+    if name == "quantiles":
+        return y, wc.Quantiles, ([0.1, 0.5, 0.9], mu[:, None] + sigma[:, None] * np.array([-1.28, 0.0, 1.28]))
     assert name == "draws"
     return y, wc.Samples, (rng.normal(mu[:, None], sigma[:, None], (n, 5)),)
 
 
 def cut(array: Any, size: int | tuple[int, ...]) -> Any:
-    """An array in partitions of a size, or of several sizes."""
-    return da.from_array(array, chunks=(size, *array.shape[1:]))
+    """An array in partitions of a size, or of several sizes; a list is for all cases."""
+    return array if isinstance(array, list) else da.from_array(array, chunks=(size, *array.shape[1:]))
 
 
 def partitioned(found: Example, size: int | tuple[int, ...]) -> tuple[Any, Any]:

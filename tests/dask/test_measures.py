@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import Any
 
 import dask
@@ -49,6 +50,7 @@ def assert_same(found: Any, expected: Any) -> None:
         (wc.ece, "categorical"),
         (wc.interval_coverage, "normal"),
         (wc.nll, "poisson"),
+        (wc.pinball_loss, "quantiles"),
     ],
 )
 def test_a_measure_adds_up(measure: Any, family: str) -> None:
@@ -216,7 +218,7 @@ def test_a_folder_of_files(tmp_path: Any) -> None:
     assert pred.sizes == (300, 200, 300, 100)
     assert_same(wc.skce(targets, pred), wc.skce(*in_memory(found), engine=EXACT))
     assert_same(wc.interval_coverage(targets, pred), wc.interval_coverage(*in_memory(found)))
-    with pytest.raises(ValueError, match="no column 'z' for y; it has 'y', 'mu'"):
+    with pytest.raises(ValueError, match=r"a\.parquet: y: there is no column 'z'; .* 'y', 'mu'"):
         wellcal.dask.read_parquet(tmp_path, y="z", normal=("mu", "sigma"))
     with pytest.raises(ValueError, match=r"a\.parquet: .*sigmas"):
         wellcal.dask.read_parquet(tmp_path, y="y", normal=("mu", "sigmas"))
@@ -238,8 +240,38 @@ def test_files_come_in_the_order_of_their_numbers(tmp_path: Any) -> None:
     assert found.tolist() == dd.read_parquet(tmp_path)["y"].compute().tolist() == frame["y"].tolist()
     pd.DataFrame({"y": [1.0, np.nan], "mu": 0.0, "sigma": 1.0}).to_parquet(tmp_path / "part.5.parquet")
     bad = wellcal.dask.read_parquet(tmp_path, y="y", normal=("mu", "sigma"))
-    with pytest.raises(ValueError, match=r"partition 5 \(.*part\.5\.parquet\): y is not finite in row 1"):
+    with pytest.raises(ValueError, match=r"partition 5 \(.*part\.5\.parquet\): .* missing .* 'y' .* row 1"):
         wc.mse(*bad)
+
+
+def test_files_that_differ_are_read_as_one_table(tmp_path: Any) -> None:
+    """Columns in another order, of another type, ordered, and without a value."""
+    labels, _, (probs,) = example("categorical", 60)
+    frame = pd.DataFrame(probs, columns=["p_c", "p_b", "p_d", "p_a"])
+    frame["y"] = np.array(list("cbda"))[labels]
+    pred = wc.as_predictions(frame, probs="p_*", grades=list("abcd"))
+    frame["y"] = pd.Categorical(frame["y"], categories=list("abcd"), ordered=True)
+    frame[:40].to_parquet(tmp_path / "1.parquet")
+    frame.loc[40:, sorted(frame.columns)].to_parquet(tmp_path / "2.parquet")
+    found = wellcal.dask.read_parquet(tmp_path, y="y", probs="p_*")
+    for measure in (wc.crps, wc.skce, partial(wc.ece, reduce="classwise")):
+        assert_same(measure(*found), measure(frame["y"], pred))
+    frame.loc[50, "y"] = None
+    frame[40:].to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match=r"2\.parquet\): values are missing in 1 of 20 rows: 'y'"):
+        wc.brier(*wellcal.dask.read_parquet(tmp_path, y="y", probs="p_*"))
+    frame.rename(columns={"p_a": "p_e"}).to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(ValueError, match=r"2\.parquet and .*1\.parquet differ .* has 'p_a', 'p_e'"):
+        wellcal.dask.read_parquet(tmp_path, y="y", probs="p_*")
+
+
+@pytest.mark.parametrize("y", ["y", ["y1", "y2"], "y?"])
+def test_vectors_of_files(tmp_path: Any, y: Any) -> None:
+    given, _, (loc, scale) = found = example("vectors", 60)
+    names = {"y2": given[:, 1], "m1": loc[:, 0], "m2": loc[:, 1], "s1": scale[:, 0], "s2": scale[:, 1]}
+    pd.DataFrame({**names, "y1": given[:, 0], "y": list(given)}).to_parquet(tmp_path / "a.parquet")
+    read = wellcal.dask.read_parquet(tmp_path, y=y, rows=25, diagonal_normal=("m?", "s?"))
+    assert_same(wc.nll(*read), wc.nll(*in_memory(found)))
 
 
 def test_files_are_read_by_each_task_and_not_kept(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -341,6 +341,16 @@ def test_likely_mistakes_are_asked_about(y: Any, pred: Any, question: str) -> No
             measure(y, pred)
 
 
+def test_an_error_asks_no_prediction_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million of them would take minutes, before a word is said about one target."""
+    asked: list[Any] = []
+    whole = wc.Normal.__getitem__
+    monkeypatch.setattr(wc.Normal, "__getitem__", lambda self, k: asked.append(k) or whole(self, k))
+    with pytest.raises(wc.RowError, match="y is not finite in row 0"):
+        wc.nll(np.where(MU[0] == MU, np.nan, Y), wc.Normal(MU, 1.0))
+    assert not asked
+
+
 def test_reports_and_comparisons_ask_about_swapped_arguments() -> None:
     words = np.array(["a", "b", "c"])[TOP]
     with pytest.raises(TypeError, match=SWAP):
@@ -432,6 +442,12 @@ def test_levels_of_a_curve_are_checked_and_all_shown() -> None:
     ):
         draw(MU, pred, levels=[10, 50])
     assert draw(MU, pred, levels=[0.5, 0.1], test=False).levels.tolist() == [0.1, 0.5]
+
+
+def test_a_label_that_is_missing_in_a_dictionary_of_arrow_is_no_other_label() -> None:
+    column = pyarrow.chunked_array([pyarrow.array(["a", None, "b"]).dictionary_encode()])
+    with pytest.raises(wc.RowError, match="not among the classes in row 1: found None"):
+        wc.nll(column, wc.Categorical(np.full((3, 2), 0.5), classes=["a", "b"]))
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, polars.DataFrame, pyarrow.table])

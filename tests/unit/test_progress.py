@@ -20,6 +20,8 @@ from wellcal._arrays.progress import Progress, following, reporter
 from wellcal.cli.bars import Bar
 from wellcal.engines import Tiled
 from wellcal.engines.pieces import Batch, Lag, Tile
+from wellcal.expectations.gaussian_features import FeatureGrid, step_of
+from wellcal.expectations.grids import grid_probabilities
 
 RNG = np.random.default_rng(3)
 MU = RNG.normal(size=300)
@@ -423,3 +425,15 @@ def test_what_is_prepared_tells_how_far_it_is() -> None:
     with pytest.raises(KeyboardInterrupt) as ended:
         wc.kce(*fresh(), progress=impatient(stop))
     assert str(ended.value) == "cases"
+
+
+def test_features_of_atoms_and_probabilities_of_counts_tell_how_far_they_are() -> None:
+    """These are all that takes long where predictions are many: each of them alone."""
+    kinds: list[str] = []
+    with following(impatient(lambda what, *_: kinds.append(what))):
+        points, line = np.linspace(0.0, 1.0, 400).reshape(4, 50, 2), np.arange(200.0) * step_of(1.0)
+        for d in (1, 2):
+            FeatureGrid(1.0, (line, line[80:90])[:d], (0.0,) * d).of_points(points[..., :d], None)
+            assert kinds == ["features of cases"] * 2 * d
+        grid_probabilities(wc.Poisson(np.ones(10)), np.arange(9.0))
+        assert kinds[4:] == ["cases"] * 2

@@ -131,7 +131,8 @@ def plain_array(x: Any, name: str) -> Array:
     if isinstance(x, Iterator):
         raise TypeError(f"{name} must be an array or a list, found an iterator; give list({name})")
     try:
-        return np.asarray(x)
+        # A column of pyarrow in chunks says another label where its dictionary has none; in one piece, None.
+        return np.asarray(x.combine_chunks() if hasattr(x, "combine_chunks") else x)
     except ValueError:
         raise ValueError(f"{name} is ragged: its rows have different lengths") from None
     except Exception as error:

@@ -10,7 +10,7 @@ import dask.array
 import numpy as np
 
 from wellcal._arrays.checks import described
-from wellcal._arrays.namespaces import taker_of
+from wellcal._arrays.namespaces import attribute, taker_of
 from wellcal.dask.partitioned import Cases, Partitioned, Task, cases_of, on
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters.registry import converted
@@ -139,7 +139,7 @@ def _refuse_arrays_in_memory(values: tuple[Any, ...]) -> None:
 
 
 def _unmade(make: Callable[..., Predictions], *values: Any) -> Unmade:
-    sizes = {len(value) for value in values if np.ndim(value) > 0}
+    sizes = {len(value) for value in values if attribute(value, "ndim", 0) > 0}  # lists are for all cases
     if len(sizes) > 1:
         raise ValueError(f"parameters of a partition must have the same length, found {sorted(sizes)}")
     return Unmade(make, values, sizes.pop())

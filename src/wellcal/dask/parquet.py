@@ -7,14 +7,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-import numpy as np
 from dask.utils import natural_sort_key
 
+from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.row_errors import retell
+from wellcal._arrays.selecting import select
 from wellcal.dask.building import MadeOfColumns, Parts, Unmade
 from wellcal.dask.partitioned import Partitioned
+from wellcal.predictions.class_names import ordered_categories
 from wellcal.predictions.roles import only_role, resolve
 
 
@@ -29,7 +31,7 @@ class RowGroups:
     groups
         Numbers of the row groups.
     columns
-        What is read: the column of the targets, or those of predictions.
+        What is read, in this order: columns of the targets, or those of predictions.
     roles
         What the columns of predictions are; None for targets.
     """
@@ -42,16 +44,17 @@ class RowGroups:
     def load(self) -> Any:
         """Targets, or predictions that are yet to be made, in memory."""
         file = _parquet().ParquetFile(self.path)
-        table = file.read_row_groups(list(self.groups), columns=list(self.columns))
+        columns = list(self.columns)
+        table = file.read_row_groups(list(self.groups), columns=columns).select(columns)
         if self.roles is None:
-            return np.asarray(table.column(0).to_numpy(zero_copy_only=False))
+            return _targets(Table(table))
         return Unmade(MadeOfColumns(self.roles), (table,), int(table.num_rows))
 
 
 def read_parquet(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
-    y: str,
+    y: str | Sequence[str],
     rows: int = 1_000_000,
     **roles: Any,
 ) -> tuple[Parts, Partitioned]:
@@ -68,7 +71,7 @@ def read_parquet(
         as numbers: ``part.2`` before ``part.10``, as Dask's own reader has them; a file; or a list of files,
         in its order. Workers must find them under the same names.
     y
-        The column of the targets.
+        The column of the targets; several, a glob, or a column of lists, for vectors.
     rows
         Rows of a partition, about: row groups are joined until there are so many.
     roles
@@ -96,12 +99,13 @@ def read_parquet(
     targets: list[RowGroups] = []
     predictions: list[RowGroups] = []
     sizes: list[int] = []
+    read: _Columns | None = None
     for file in _files(path):
-        known = _opened(file, y)
-        columns = _columns(file, known, roles)
+        known = _opened(file)
+        read = _columns(file, known, y, roles, read)
         for groups, size in _partitions(known, rows):
-            targets.append(RowGroups(str(file), groups, (y,)))
-            predictions.append(RowGroups(str(file), groups, columns, dict(roles)))
+            targets.append(RowGroups(str(file), groups, read.targets))
+            predictions.append(RowGroups(str(file), groups, read.predictions, dict(roles)))
             sizes.append(size)
     if not sizes:
         raise ValueError(f"{path}: the files have no rows")
@@ -127,24 +131,54 @@ def _place(file: Path) -> list[str | int]:
     return natural_sort_key(str(file))
 
 
-def _opened(file: Path, y: str) -> Any:
+def _opened(file: Path) -> Any:
     """A file, of which the footer is read."""
     try:
         known = _parquet().ParquetFile(str(file))
-        names: list[str] = list(known.schema_arrow.names)
+        _ = known.schema_arrow
     except Exception as error:  # pyarrow's errors share no class of their own
         raise ValueError(f"{file} is not a Parquet file that can be read: {error}") from error
-    if y not in names:
-        raise ValueError(f"{file} has no column {y!r} for y; it has {', '.join(map(repr, names[:12]))}")
     return known
 
 
-def _columns(file: Path, known: Any, roles: Mapping[str, Any]) -> tuple[str, ...]:
-    """Columns that predictions are made of: no others are read."""
+class _Columns(NamedTuple):
+    """Columns of targets and of predictions, no others are read; and the file in which they were found."""
+
+    targets: tuple[str, ...]
+    predictions: tuple[str, ...]
+    file: Path
+
+
+def _columns(file: Path, known: Any, y: Any, roles: Mapping[str, Any], before: _Columns | None) -> _Columns:
+    """Columns of a file: those of the file `before`, in their order, which is that of classes and vectors."""
+    names = list(known.schema_arrow.names)
     try:
-        return resolve(list(known.schema_arrow.names), *only_role(roles)).columns
+        found = resolve(names, *only_role(roles))
+        targets = select(names, y, "y")
+        if found.vectors is not None:
+            targets = targets.in_order_of(found.vectors, "the columns of targets and predictions")
     except (TypeError, ValueError) as error:
         retell(error, f"{file}: ")
+    if before is None:
+        return _Columns(targets.names, found.columns, file)
+    odd = {*targets.names, *found.columns} ^ {*before.targets, *before.predictions}
+    if odd:
+        raise ValueError(
+            f"{file} and {before.file} differ in the columns of targets and predictions: only one has "
+            f"{shown_names(sorted(odd))}; name columns that all files have, or read others by themselves"
+        )
+    return before
+
+
+def _targets(table: Table) -> Any:
+    """Targets as in memory: numbers, vectors, labels, or a column that says how its labels are ordered."""
+    if len(table.names) > 1:
+        return table.numbers(table.names)
+    name = table.names[0]
+    if table.holds_lists(name):
+        return table.vectors(name)
+    labels, column = table.labels(name), table.column(name)
+    return labels if ordered_categories(column) is None else column.combine_chunks()
 
 
 def _partitions(known: Any, rows: int) -> list[tuple[tuple[int, ...], int]]:

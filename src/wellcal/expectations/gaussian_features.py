@@ -87,7 +87,7 @@ class FeatureGrid:
                 return self._of_tensors_on_a_line(xp, values[:, :, 0], weights)
         parts: list[Array] = []
         entries = count * max(len(c) for c in self.centres) + self.size
-        for rows in in_chunks(n, entries, within=entries_for(values)):
+        for rows in told_chunks(n, entries, within=entries_for(values), what=FEATURES_OF_CASES):
             chunk = None if weights is None else weights[rows, :]
             parts.append(self._mean(xp, values[rows, ...], chunk, count))
         return concat_rows(parts)
@@ -151,7 +151,9 @@ class FeatureGrid:
         n, count = x.shape
         size = len(self.centres[0])
         out = np.empty((n, size))
-        for rows in in_chunks(n, max(count * (2 * REACH + 1), size), within=4 * budget.cache):
+        for rows in told_chunks(
+            n, max(count * (2 * REACH + 1), size), within=4 * budget.cache, what=FEATURES_OF_CASES
+        ):
             row, column = self._within_reach(x[rows])
             position, values = self.near(x[rows][row, column])
             values *= 1.0 / count if weights is None else np.asarray(weights)[rows][row, column, None]

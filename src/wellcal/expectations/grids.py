@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, namespace, to_numpy, widen
+from wellcal._arrays.chunks import budget, told_chunks
+from wellcal._arrays.namespaces import (
+    Array,
+    NDArray,
+    asarray,
+    device_of,
+    is_numpy,
+    namespace,
+    to_numpy,
+    widen,
+)
 from wellcal._arrays.ops import ops_for
 from wellcal.expectations.count_atoms import count_grid
 from wellcal.expectations.decompose import (
@@ -90,5 +100,14 @@ def grid_probabilities(component: Predictions, grid: NDArray) -> Array:
         probabilities = asarray(component.bin_probs(), xp=xp, device=device, dtype=like.dtype)
         return xp.broadcast_to(probabilities[None, :], (len(component), len(grid)))
     counts = asarray(grid, xp=xp, device=device, dtype=like.dtype)
-    counts = xp.broadcast_to(counts[:, None], (len(grid), len(component)))
-    return xp.permute_dims(xp.exp(widen(component.log_prob(counts))), (1, 0))
+
+    def of(some: Predictions) -> Array:
+        wide = xp.broadcast_to(counts[:, None], (len(grid), len(some)))
+        return xp.permute_dims(xp.exp(widen(some.log_prob(wide))), (1, 0))
+
+    if not is_numpy(xp):
+        return of(component)
+    out = np.empty((len(component), len(grid)))
+    for rows in told_chunks(len(component), len(grid), within=budget.cache):
+        out[rows] = of(component[rows])
+    return out

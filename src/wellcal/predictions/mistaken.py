@@ -40,14 +40,20 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
 
 def _swapped(y: Any, pred: Any) -> bool:
     """Whether targets look like probabilities or parameters, and predictions like observed classes."""
+    given = getattr(pred, "probs", pred)
+    known = _describes(
+        given
+    )  # predictions that stand where they belong; as an array, one object for each case
     if issubclass(type(y), tuple) and len(y) == 2 and all(np.ndim(part) > 0 for part in y):  # (mu, sigma)
-        return _numbers(pred).ndim in (1, 2)
+        return not known and _numbers(pred).ndim in (1, 2)
     if _describes(y):
         return True
+    if known:
+        return False
     targets = _numbers(y)
     if targets.dtype.kind not in "fiub":
         return False
-    predicted = to_numpy(plain_array(getattr(pred, "probs", pred), "pred"))
+    predicted = to_numpy(plain_array(given, "pred"))
     fractions = bool(((targets > 0) & (targets < 1)).any())
     possible = bool(((targets >= 0) & (targets <= 1)).all())
     if targets.ndim == 2:

@@ -377,3 +377,17 @@ def test_sums_are_standardised_column_by_column() -> None:
     assert found[1, 0] < -4.0
     assert found[2, 0] == pytest.approx(0.0, abs=1e-12)
     np.testing.assert_allclose(found[:, 2], plain[:, 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_is_certain_beside_one_other_prediction_makes_no_part_of_rounding(classes: int) -> None:
+    """The order of cases, and so the rounding of sums, changes no statistic: partitions add up in theirs."""
+    rng = np.random.default_rng(5)
+    probs = np.eye(classes)[rng.integers(0, classes, 1001)]
+    probs[::2] = (0.5, 0.5) if classes == 2 else (0.2, 0.3, 0.5)
+    sets = (probs.cumsum(axis=1) > rng.random((20, 1001, 1))).argmax(axis=2)
+    found: list[Any] = []
+    for order in (np.arange(1001), rng.permutation(1001)):
+        parts = BinaryParts(probs[order, 1]) if classes == 2 else ClassParts(probs[order])
+        found.append([part.values for part in parts.statistics(parts.sums(sets[:, order]))])
+    np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-8)

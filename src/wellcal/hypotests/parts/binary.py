@@ -30,6 +30,8 @@ GROUPS = 10
 LEAST_SHARE = 1e-6
 """Share of a column that is something new."""
 
+_CERTAIN = 1.0 - 1e-6
+
 
 def smooth_columns(probability: NDArray, levels: NDArray | None = None) -> tuple[NDArray, NDArray, NDArray]:
     """Columns ``(n, 4)`` that residuals may follow: ones, log odds, curves; their weights; and levels.
@@ -67,13 +69,18 @@ class BinaryParts(Parts):
         groups = (group[:, None] == np.arange(GROUPS)).astype(np.float64)
         self.columns = np.concatenate([self.smooth, groups, logit], axis=1)
         self.probability = probability
-        self.expected = probability @ self.columns
+        # Taken off targets before they are added up: sums over what is certain would leave their rounding.
+        self.certain = (probability > _CERTAIN).astype(np.float64)
+        self.expected = (probability - self.certain) @ self.columns
 
     def sums(self, targets: Array) -> Array:
         """Sums ``(r, k)`` of residuals times columns."""
         xp = namespace(targets)
         columns, expected = (placed(x, targets) for x in (self.columns, self.expected))
-        return xp.astype(targets, columns.dtype) @ columns - expected
+        events = xp.astype(targets, columns.dtype)
+        if self.certain.any():
+            events = events - placed(self.certain, targets)
+        return events @ columns - expected
 
     def terms(self, targets: NDArray) -> Iterator[NDArray]:
         """Residuals times columns."""

@@ -26,6 +26,7 @@ WEIGHTS = {
 }
 """Weights of the parts, chosen on one half of a bank of alternatives: benchmarks/bank."""
 
+_ALIKE = 1e-10  # differences of log odds, up to which they are rounding
 _MOST_CLASSES = 256  # whose covariance matrix is inverted
 
 
@@ -53,6 +54,11 @@ class ClassTotals(NamedTuple):
         spread = p * (1.0 - p)
         products = p.T @ p if p.shape[1] <= _MOST_CLASSES else None
         return cls(p.sum(axis=0), spread.sum(axis=0), (spread * slope**2).sum(axis=0), products)
+
+    @property
+    def known_slopes(self) -> NDArray:
+        """Variances of the sums of slopes; zero where all log odds are the same, but for rounding."""
+        return np.where(self.slope_variances > _ALIKE**2 * self.variances, self.slope_variances, 0.0)
 
 
 def slope_sums(p: NDArray) -> tuple[NDArray, NDArray]:
@@ -133,7 +139,7 @@ class ClassParts(Parts):
             counts, slopes = sums[sets, 1 : 1 + count], sums[sets, 1 + count :]
             found[sets, 1] = self._deviances(counts).max(axis=1)
             found[sets, 2] = self._together(counts - self.totals.expected)
-            found[sets, 3] = _in_units(slopes, self.totals.slope_variances)
+            found[sets, 3] = _in_units(slopes, self.totals.known_slopes)
         return found
 
     def of_remembered(self, rows: NDArray) -> Iterator[Evaluated]:
