@@ -247,9 +247,9 @@ def test_they_are_found_when_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> 
     asked: list[str] = []
 
     def counted(name: str, function: Any) -> Any:
-        def call(*given: Any) -> Any:
+        def call(*given: Any, **options: Any) -> Any:
             asked.append(name)
-            return function(*given)
+            return function(*given, **options)
 
         return call
 
