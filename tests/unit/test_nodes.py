@@ -16,10 +16,10 @@ from wellcal._arrays.remembered import Remembered
 from wellcal.expectations import nodes
 from wellcal.expectations.low_rank import span
 from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, choose
-from wellcal.hypotests.resampling.feature_terms import TableTerm
-from wellcal.hypotests.resampling.resampled import ResampledSKCE
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import bessel_table
+from wellcal.measures.target_sets.feature_terms import TableTerm
+from wellcal.measures.target_sets.resampled import ResampledSKCE
 
 MMD = k.ExpDistance(k.MaximumMeanDiscrepancy(k.Gaussian(0.8)), power=2.0)
 

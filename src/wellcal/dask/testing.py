@@ -43,12 +43,12 @@ from wellcal.hypotests.resampling.components import (
 )
 from wellcal.hypotests.resampling.low_rank import ANCHORS, anchors_of, root, weights_at
 from wellcal.hypotests.resampling.more_resamples import drawn_on
-from wellcal.hypotests.resampling.resampled import check_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import DEFAULT_RESAMPLES, check_resamples
 from wellcal.hypotests.tolerance import WITHIN
 from wellcal.measures._skce import resolve_block_size
+from wellcal.measures.target_sets.resampled import check_terms
 from wellcal.predictions import Predictions
 from wellcal.problem import target_streams
 from wellcal.problem.at_locations import location_kernel

@@ -18,10 +18,10 @@ from wellcal.hypotests.method import Method
 from wellcal.hypotests.methods import Block, Multiplier, Omnibus, Pearson
 from wellcal.hypotests.resampling.components import LOCATIONS
 from wellcal.hypotests.resampling.low_rank import ANCHORS, anchors_of
-from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.hypotests.resampling.targets import draw_targets, unsampled_family, why_not_resampled
 from wellcal.hypotests.setup import DEFAULT_RESAMPLES, Setup
 from wellcal.kernels.targets import calls_for_each_pair
+from wellcal.measures.target_sets.resampled import ResampledSKCE, has_terms
 from wellcal.problem.locations import centre_of
 
 PAIRS_BUDGET = 1e8

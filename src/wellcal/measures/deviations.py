@@ -17,9 +17,11 @@ import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal.engines import choose_engine
+from wellcal._arrays.progress import Progress, reporter
+from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
+from wellcal.measures.target_sets.resampled import ResampledSKCE, has_terms
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.batches import in_numpy
 from wellcal.problem.drawn_targets import draw_targets, pool_draws, stretch, why_not_resampled
@@ -349,6 +351,23 @@ def _by_drawn_targets(cases: Cases) -> NDArray | None:
     return math.sqrt(few.worth / cases.worth) * _drawn_roots(few, fewer)
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """Cases whose targets are drawn, as sums over many sets of targets want them."""
+
+    targets: NDArray
+    predictions: Predictions
+    expectations: str | Lowering
+    problem: Problem
+    engine: Engine
+    progress: Progress
+
+    @property
+    def n_samples(self) -> int:
+        """Number of cases."""
+        return self.problem.n
+
+
 def _drawn_roots(cases: Cases, count: int) -> NDArray:
     n = len(cases)
     sets = draw_targets(cases.predictions, np.random.default_rng(_SEED), count, cases.targets)
@@ -356,8 +375,14 @@ def _drawn_roots(cases: Cases, count: int) -> NDArray:
     problem = cases.unweighted(sets[0])
     together = _together(cases, problem)
     like = None if together else problem
+    # Where targets are apart from predictions, what does not depend on targets is found once for all sets.
+    apart = cases.weights is None and has_terms(cases.kernel)
     for some in in_chunks(count, n * problem.room, within=None if together else 1):
-        squares[some] = _squares(cases, sets[some], like)
+        squares[some] = _squares(cases, sets[some], like, pairs=not apart)
+    if apart:
+        engine = choose_engine("auto", problem)
+        drawn = _Drawn(sets[0], cases.predictions, cases.expectations, problem, engine, reporter())
+        squares += (n - 1.0) / n**2 * ResampledSKCE(drawn, [cases.kernel])(sets)[:, 0]
     return np.sqrt(np.maximum(squares, 0.0))
 
 
@@ -366,11 +391,15 @@ def _together(cases: Cases, problem: Problem) -> bool:
     return not problem.notes.lowered and cases.predictions.target_kind != "counts"
 
 
-def _squares(cases: Cases, sets: NDArray, like: Problem | None) -> NDArray:
-    """Mean of h over all pairs for sets of targets ``(r, n, ...)``; one set is `like` another."""
+def _squares(cases: Cases, sets: NDArray, like: Problem | None, *, pairs: bool) -> NDArray:
+    """Mean of h over all pairs for sets of targets ``(r, n, ...)``; one set is `like` another.
+
+    Without `pairs`, only what those of a case with itself contribute.
+    """
     n, count = len(cases), len(sets)
     tiled = cases if count == 1 else cases.some(np.tile(np.arange(n), count))
     problem = tiled.problem(sets.reshape(-1, *sets.shape[2:]), like)
-    sums = choose_engine("auto", problem).blocks(problem, n)
-    own = to_numpy(problem.paired(problem.rows, problem.rows))
-    return (np.asarray(to_numpy(sums.rows)) + own).reshape(count, n).sum(axis=1) / _shares(cases)[1]
+    rows = to_numpy(problem.paired(problem.rows, problem.rows))
+    if pairs:
+        rows = rows + to_numpy(choose_engine("auto", problem).blocks(problem, n).rows)
+    return np.asarray(rows).reshape(count, n).sum(axis=1) / _shares(cases)[1]

@@ -69,7 +69,7 @@ def test_too_many_cases_for_exact_tests(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_kernel_of_low_rank_before_fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    from wellcal.hypotests.resampling.resampled import ResampledSKCE
+    from wellcal.measures.target_sets.resampled import ResampledSKCE
 
     setup = normals(50)
     cost = ResampledSKCE(setup, [setup.kernel]).cost
@@ -105,7 +105,7 @@ def test_nothing_stands_in_for_a_joint_kernel(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("n", [10, 3_000, 40_000])
 def test_budgets_are_kept(n: int) -> None:
-    from wellcal.hypotests.resampling.resampled import ResampledSKCE
+    from wellcal.measures.target_sets.resampled import ResampledSKCE
 
     setup = normals(n)
     found = choose.choose(setup)

@@ -14,12 +14,12 @@ import wellcal as wc
 from wellcal._arrays.chunks import limited
 from wellcal.hypotests import Exact
 from wellcal.hypotests.pvalues import monte_carlo_pvalue, tie_width
-from wellcal.hypotests.resampling.resampled import ResampledSKCE
 from wellcal.hypotests.resampling.statistics import BlockStatistic, skce_statistic
 from wellcal.hypotests.resampling.targets import draw_targets
 from wellcal.hypotests.setup import make_setup, pool_draws
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Joint, TotalVariation, Wasserstein, paper_kernel
 from wellcal.measures._skce import resolve_block_size
+from wellcal.measures.target_sets.resampled import ResampledSKCE
 
 from ...statistical.designs import check_counts, check_value
 

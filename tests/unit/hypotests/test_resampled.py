@@ -16,20 +16,7 @@ from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import Rows, map_rows, slice_rows
 from wellcal.engines import Tiled
 from wellcal.expectations.bilinear import ElementForm
-from wellcal.hypotests.resampling import resampled
-from wellcal.hypotests.resampling.count_term import CountTerm
-from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
 from wellcal.hypotests.resampling.kernel_families import kernel_family
-from wellcal.hypotests.resampling.resampled import (
-    MEASURED,
-    LabelTerm,
-    PairTerm,
-    ProductTerm,
-    ResampledSKCE,
-    Ways,
-    has_terms,
-    make_term,
-)
 from wellcal.hypotests.resampling.targets import draw_targets, target_sets
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels import (
@@ -44,6 +31,19 @@ from wellcal.kernels import (
     TotalVariation,
     Wasserstein,
     paper_kernel,
+)
+from wellcal.measures.target_sets import resampled
+from wellcal.measures.target_sets.count_term import CountTerm
+from wellcal.measures.target_sets.gaussian_term import GaussianTerm
+from wellcal.measures.target_sets.resampled import (
+    MEASURED,
+    LabelTerm,
+    PairTerm,
+    ProductTerm,
+    ResampledSKCE,
+    Ways,
+    has_terms,
+    make_term,
 )
 from wellcal.problem.problem import prepare_checked
 

@@ -12,10 +12,10 @@ from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.parts.part import Evaluated
 from wellcal.hypotests.resampling.components import smallest_outcome
 from wellcal.hypotests.resampling.kernel_families import kernel_family
-from wellcal.hypotests.resampling.resampled import ResampledSKCE, check_terms
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.base import Kernel
+from wellcal.measures.target_sets.resampled import ResampledSKCE, check_terms
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,9 @@ from wellcal.hypotests.resampling.more_resamples import (
     most_drawn,
     with_more_resamples,
 )
-from wellcal.hypotests.resampling.resampled import has_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.setup import Setup
+from wellcal.measures.target_sets.resampled import has_terms
 
 WITHOUT_PARTS = {"SKCE": 0.5, "locations": 0.5}
 """Weights where targets are objects, of which there are no sums."""

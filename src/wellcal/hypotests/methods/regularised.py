@@ -13,9 +13,9 @@ from wellcal.hypotests.resampling.components import (
     location_component,
     smallest_outcome,
 )
-from wellcal.hypotests.resampling.resampled import check_terms
 from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.hypotests.setup import Setup
+from wellcal.measures.target_sets.resampled import check_terms
 
 
 @dataclass(frozen=True)

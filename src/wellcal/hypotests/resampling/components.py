@@ -19,12 +19,12 @@ from wellcal.hypotests.method import Outcome
 from wellcal.hypotests.parts.part import Evaluated, Parts
 from wellcal.hypotests.pvalues import Ranks, ranked, smallest_pvalue
 from wellcal.hypotests.resampling.low_rank import low_rank_skce
-from wellcal.hypotests.resampling.resampled import has_terms
 from wellcal.hypotests.resampling.smooth_tails import smallest_near_first, smallest_of, smooth_pvalues
 from wellcal.hypotests.resampling.statistics import skce_statistic
 from wellcal.hypotests.resampling.targets import placed_draws, placed_sets
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.parts import calls_user_function
+from wellcal.measures.target_sets.resampled import has_terms
 from wellcal.predictions import Quantiles
 from wellcal.problem.locations import Locations, as_locations
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.resampling.resampled import ResampledSKCE, has_terms
 from wellcal.hypotests.setup import Setup
 from wellcal.measures._skce import block_values
+from wellcal.measures.target_sets.resampled import ResampledSKCE, has_terms
 
 
 def skce_statistic(setup: Setup) -> Callable[[NDArray], NDArray]:

@@ -14,23 +14,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from wellcal._arrays.chunks import Chunk, budget, in_chunks, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
+from wellcal._arrays.progress import Progress
 from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
+from wellcal.engines import Engine
 from wellcal.expectations.bilinear import ElementForm, Prepared
 from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.feature_plan import FeaturePlan
 from wellcal.expectations.gaussian_features import FeatureGrid
+from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import ElementPlan, GridPlan, Plan, plan
-from wellcal.hypotests.resampling.count_term import CountTerm, Tables
-from wellcal.hypotests.resampling.feature_terms import (
+from wellcal.kernels.algebra import Tensor
+from wellcal.kernels.base import Kernel
+from wellcal.measures.target_sets.count_term import CountTerm, Tables
+from wellcal.measures.target_sets.feature_terms import (
     ENCODED,
     KEPT,
     LargeProducts,
@@ -40,14 +45,50 @@ from wellcal.hypotests.resampling.feature_terms import (
     grid_index,
     target_rows,
 )
-from wellcal.hypotests.resampling.gaussian_term import GaussianTerm
-from wellcal.hypotests.setup import Setup
-from wellcal.kernels.algebra import Tensor
-from wellcal.kernels.base import Kernel
+from wellcal.measures.target_sets.gaussian_term import GaussianTerm
 from wellcal.predictions import Predictions
-from wellcal.problem.problem import expand
+from wellcal.problem.problem import Problem, expand
 
 _ops = ops_for(namespace())
+
+
+class CasesAtHand(Protocol):
+    """What sums over sets of targets need to know of the cases: a test's setup does, for example."""
+
+    @property
+    def targets(self) -> NDArray:
+        """Targets as those of the sets are: the observed ones, or one of the sets."""
+        ...
+
+    @property
+    def predictions(self) -> Predictions:
+        """What the targets were predicted by."""
+        ...
+
+    @property
+    def expectations(self) -> str | Lowering:
+        """How expectations without a closed form are computed."""
+        ...
+
+    @property
+    def problem(self) -> Problem:
+        """Both of them prepared."""
+        ...
+
+    @property
+    def n_samples(self) -> int:
+        """Number of cases."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """Who visits the pairs."""
+        ...
+
+    @property
+    def progress(self) -> Progress:
+        """To be called as ``progress(what, done, total)`` now and then."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -211,12 +252,12 @@ class TermSums:
     """Sums over pairs i < j for one kernel on targets and q kernels on predictions."""
 
     def __init__(
-        self, setup: Setup, on_targets: Kernel, on_predictions: Sequence[Kernel], ways: Ways
+        self, cases: CasesAtHand, on_targets: Kernel, on_predictions: Sequence[Kernel], ways: Ways
     ) -> None:
-        self.setup = setup
-        self.term = make_term(setup, on_targets, ways)
+        self.cases = cases
+        self.term = make_term(cases, on_targets, ways)
         self.parts: list[Prepared] = [
-            prediction_kernel(kernel, setup.predictions, expectations=setup.expectations)
+            prediction_kernel(kernel, cases.predictions, expectations=cases.expectations)
             for kernel in on_predictions
         ]
         self._kept: NDArray | None = None
@@ -225,11 +266,11 @@ class TermSums:
     @property
     def cost(self) -> float:
         """Elementary evaluations for one set of targets, for choices between methods."""
-        return 0.5 * self.setup.n_samples**2 * self.term.cost
+        return 0.5 * self.cases.n_samples**2 * self.term.cost
 
     def __call__(self, targets: NDArray) -> NDArray:
         """Sums ``(r, q)`` for sets of targets ``(r, n, ...)``."""
-        entries = self.setup.n_samples * self.term.entries
+        entries = self.cases.n_samples * self.term.entries
         sets = in_chunks(len(targets), entries, within=ENCODED * budget.work)
         return np.concatenate([self._some(targets[some]) for some in sets])
 
@@ -241,7 +282,7 @@ class TermSums:
             kps = self._kernels(i, j) if self._kept is None else self._kept[:, i, j]
             return self.term.tile(kps, i, j, encoded)
 
-        n = self.setup.n_samples
+        n = self.cases.n_samples
         if self._kept is None and n * n * len(self.parts) <= KEPT * budget.work:
             self._kept = self._kernels(slice(0, n), slice(0, n))
         if isinstance(self.term, CountTerm) and self._tables is None:
@@ -249,17 +290,17 @@ class TermSums:
         tiles = [(i.index, j.index) for i, j in triangle_tiles(0, n, *self.term.tile_shape(n))]
         total = np.zeros((len(targets), len(self.parts)))
         with one_blas_thread() if self.term.small_products else nullcontext():  # also where there is one tile
-            found = self.setup.engine.map_items(self.setup.problem, work, tiles)
+            found = self.cases.engine.map_items(self.cases.problem, work, tiles)
             for done, part in enumerate(found, 1):
                 total += part
-                self.setup.progress("tiles", done, len(tiles))
+                self.cases.progress("tiles", done, len(tiles))
         if isinstance(self.term, CountTerm) and self._tables is not None:
             total += self.term.looked_up(self._tables, encoded)
         return total
 
     def _all_pairs(self, i: Chunk) -> NDArray:
         """Kernels on predictions between some cases and all others, ``(q, len(i), n)``, zero at (i, i)."""
-        whole, own = slice(0, self.setup.n_samples), np.arange(i.start, i.stop)
+        whole, own = slice(0, self.cases.n_samples), np.arange(i.start, i.stop)
         if self._kept is not None:
             return self._kept[:, i] + np.swapaxes(self._kept[:, :, i], 1, 2)
         with np.errstate(over="ignore", under="ignore"):
@@ -283,16 +324,16 @@ class ResampledSKCE:
 
     Parameters
     ----------
-    setup
-        The case.
+    cases
+        Predictions, and targets of the same form.
     kernels
         Kernels, each a sum of products. Those with the same kernel on targets share most of the work.
     ways
         Which way of evaluating them is taken when.
     """
 
-    def __init__(self, setup: Setup, kernels: Sequence[Kernel], ways: Ways = MEASURED) -> None:
-        self.setup = setup
+    def __init__(self, cases: CasesAtHand, kernels: Sequence[Kernel], ways: Ways = MEASURED) -> None:
+        self.cases = cases
         self.count = len(kernels)
         found: dict[Kernel, list[tuple[int, float, Kernel]]] = {}
         for index, kernel in enumerate(kernels):
@@ -301,7 +342,7 @@ class ResampledSKCE:
                     raise TypeError(f"{part!r} is no product of a kernel on predictions and one on targets")
                 found.setdefault(part.targets, []).append((index, float(factor), part.predictions))
         self.terms = [
-            (TermSums(setup, on_targets, [part for _, _, part in uses], ways), uses)
+            (TermSums(cases, on_targets, [part for _, _, part in uses], ways), uses)
             for on_targets, uses in found.items()
         ]
 
@@ -317,7 +358,7 @@ class ResampledSKCE:
             values = sums(targets)
             for column, (index, factor, _) in enumerate(uses):
                 total[:, index] += factor * values[:, column]
-        return 2.0 * total / (self.setup.n_samples - 1)
+        return 2.0 * total / (self.cases.n_samples - 1)
 
 
 def _upper(kp: NDArray, i: Chunk, j: Chunk) -> NDArray:
@@ -334,14 +375,14 @@ def _by_tables(scheme: FeaturePlan, ways: Ways) -> bool:
     return len(features.centres) == 1 and features.size > ways.most_products
 
 
-def make_term(setup: Setup, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm[Any]:
+def make_term(cases: CasesAtHand, on_targets: Kernel, ways: Ways = MEASURED) -> ResampledTerm[Any]:
     """The cheapest way to evaluate a kernel on targets over many sets of them."""
-    predictions = setup.predictions
-    sides: list[Side] = [predictions, Targets(setup.targets, predictions)]
-    many = setup.n_samples > ways.few_cases
-    scheme = plan(on_targets, sides, expectations=setup.expectations, many=many)
+    predictions = cases.predictions
+    sides: list[Side] = [predictions, Targets(cases.targets, predictions)]
+    many = cases.n_samples > ways.few_cases
+    scheme = plan(on_targets, sides, expectations=cases.expectations, many=many)
     if isinstance(scheme, FeaturePlan) and scheme.features.size > ways.most_features:
-        scheme = plan(on_targets, sides, expectations=setup.expectations)
+        scheme = plan(on_targets, sides, expectations=cases.expectations)
     counts = CountTerm.prepare(on_targets, predictions, scheme)
     if counts is not None:
         return counts
