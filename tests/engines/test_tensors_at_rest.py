@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -32,7 +34,7 @@ def assert_same(found: wc.Estimate, expected: wc.Estimate) -> None:
     assert float(found.value) == expected.value
     assert found.standard_error == expected.standard_error
     assert found.kernel == expected.kernel
-    assert dict(found.provenance) == {**expected.provenance, "tensors": "read by NumPy"}
+    assert dict(found.provenance) == {**expected.provenance, "arrays": "read by NumPy"}
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,27 @@ def test_they_have_the_numbers_and_the_engine_of_numpy(options: dict[str, Any]) 
     found = wc.skce(t, wc.Normal(m, s), **options)
     assert_same(found, wc.skce(y, wc.Normal(loc, scale), **options))
     assert isinstance(wc.kce(t, wc.Normal(m, s)).value, torch.Tensor)
+
+
+def test_arrays_of_jax_at_hand_are_read_too() -> None:
+    y, loc, scale = (array.astype(np.float32) for array in normals())
+    w = np.linspace(1.0, 2.0, N).astype(np.float32)
+    pred = wc.Normal(jnp.asarray(loc), jnp.asarray(scale))
+    expected = wc.skce(
+        y.astype(float), wc.Normal(loc.astype(float), scale.astype(float)), weights=w.astype(float)
+    )
+    for weights in (w, jnp.asarray(w)):
+        found = wc.skce(jnp.asarray(y), pred, weights=weights)
+        assert isinstance(found.value, jax.Array)
+        assert float(found.value) == np.float32(expected.value)
+        assert dict(found.provenance) == {**expected.provenance, "arrays": "read by NumPy"}
+
+    def value(m: jax.Array) -> Any:
+        return wc.skce(jnp.asarray(y), wc.Normal(m, pred.scale), kernel=KERNEL).value
+
+    traced = jax.jit(value)(pred.loc)
+    plain = wc.skce(jnp.asarray(y), pred, kernel=KERNEL)
+    assert float(traced) == pytest.approx(float(plain), rel=1e-3)
 
 
 def test_events_need_no_square() -> None:
@@ -64,7 +87,7 @@ def test_weights_of_any_library() -> None:
     for weights in (w, v, w.tolist()):
         assert_same(wc.skce(t, wc.Normal(m, s), weights=weights), expected)
     kept = wc.skce(t, wc.Normal(m, s), weights=v.requires_grad_())
-    assert "tensors" not in kept.provenance
+    assert "arrays" not in kept.provenance
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # PyTorch's own
@@ -73,7 +96,7 @@ def test_where_derivatives_are_wanted_tensors_stay() -> None:
     t, m, s = tensors(y, loc, scale)
     wanted = m.clone().requires_grad_()
     found = wc.skce(t, wc.Normal(wanted, s), kernel=KERNEL)
-    assert "tensors" not in found.provenance
+    assert "arrays" not in found.provenance
     found.value.backward()
     assert wanted.grad is not None
     with forward_ad.dual_level():
@@ -81,15 +104,15 @@ def test_where_derivatives_are_wanted_tensors_stay() -> None:
         forward = forward_ad.unpack_dual(wc.skce(t, wc.Normal(dual, s), kernel=KERNEL).value)
     assert float(forward.tangent) == pytest.approx(float(wanted.grad.sum()), rel=1e-9)
     with torch.no_grad():
-        assert "tensors" in wc.skce(t, wc.Normal(wanted, s), kernel=KERNEL).provenance
+        assert "arrays" in wc.skce(t, wc.Normal(wanted, s), kernel=KERNEL).provenance
 
 
 def test_an_engine_by_name_and_few_cases_leave_tensors_as_they_are() -> None:
     t, m, s = tensors(*normals())
     few = slice(0, 999)
-    assert "tensors" not in wc.skce(t[few], wc.Normal(m[few], s[few])).provenance
+    assert "arrays" not in wc.skce(t[few], wc.Normal(m[few], s[few])).provenance
     said = wc.skce(t, wc.Normal(m, s), engine="tiled", precision="mixed").provenance
-    assert "tensors" not in said
+    assert "arrays" not in said
     assert said["precision_note"].startswith("that of the arrays")
 
 

@@ -15,10 +15,11 @@ from wellcal._arrays.namespaces import (
     Array,
     float64,
     handed_over,
+    is_array,
+    is_at_hand,
     is_at_rest,
     is_jax,
     is_numpy,
-    is_tensor,
     is_traced,
     namespace,
     stop_gradient,
@@ -140,8 +141,8 @@ def skce(
     that grows with n, where predictions are points on a line or in a plane (events, counts, location and
     scale) or ensembles under a smooth kernel, and targets have features (:class:`wellcal.engines.Linear`).
 
-    Tensors of PyTorch on the processor, of 1,000 cases or more and without derivatives, are read by NumPy
-    under ``engine="auto"``, where sums are quicker; the value is a tensor nevertheless.
+    Arrays of PyTorch and JAX on the processor, of 1,000 cases or more and without derivatives, are read by
+    NumPy under ``engine="auto"``, where sums are quicker; the value is an array of theirs nevertheless.
 
     References
     ----------
@@ -183,7 +184,7 @@ def skce(
         return found
     if predictions is not given:
         value = given.xp.asarray(found.value, dtype=float64(given.xp))
-        found = replace(found, value=value, provenance={**found.provenance, "tensors": "read by NumPy"})
+        found = replace(found, value=value, provenance={**found.provenance, "arrays": "read by NumPy"})
     # The caller may change an array of NumPy before an interval is asked for.
     kept: Any = cast("Any", targets).copy() if isinstance(targets, np.ndarray) else targets
     shares = None if weights is None else check_weights(weights, problem.n, None)
@@ -195,15 +196,16 @@ def skce(
 def _nearer(
     targets: Array, predictions: Predictions, weights: object, kernel: Kernel | None
 ) -> tuple[Array, Predictions, object]:
-    """Many cases of tensors in NumPy, where nobody wants derivatives: it knows ways without all pairs."""
+    """Many cases of other libraries in NumPy, which knows ways without all pairs; not for derivatives."""
     if is_numpy(predictions.xp) or not _knows_all_libraries(predictions):
         return targets, predictions, weights
     if kernel is not None and (not is_constant(check_pair_kernel(kernel)) or calls_user_function(kernel)):
         return targets, predictions, weights
-    if is_traced(weights) or (is_tensor(weights) and not is_at_rest(weights)):
+    foreign = is_array(weights) and not isinstance(weights, np.ndarray)
+    if foreign and not (is_at_rest(weights) or is_at_hand(weights)):
         return targets, predictions, weights
     read, values = where_at_rest(predictions, targets)
-    return values, read, to_numpy(weights) if read is not predictions and is_tensor(weights) else weights
+    return values, read, to_numpy(weights) if read is not predictions and foreign else weights
 
 
 def _knows_all_libraries(predictions: Predictions) -> bool:

@@ -66,7 +66,7 @@ def where_at_hand(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
 
 
 def where_at_rest(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
-    """The same for tensors of PyTorch on the processor through which no derivative flows.
+    """The same, also for tensors of PyTorch on the processor through which no derivative flows.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def where_at_rest(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
     >>> type(batch.loc).__name__, type(y).__name__
     ('ndarray', 'ndarray')
     """
-    return _read(is_at_rest, predictions, others)
+    return _read(lambda array: is_at_rest(array) or is_at_hand(array), predictions, others)
 
 
 def _read(
