@@ -201,7 +201,7 @@ def _nearer(
         return targets, predictions, weights
     if kernel is not None and (not is_constant(check_pair_kernel(kernel)) or calls_user_function(kernel)):
         return targets, predictions, weights
-    foreign = is_array(weights) and not isinstance(weights, np.ndarray)
+    foreign = is_array(weights) and not is_numpy(namespace(weights))
     if foreign and not (is_at_rest(weights) or is_at_hand(weights)):
         return targets, predictions, weights
     read, values = where_at_rest(predictions, targets)
