@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
 import array_api_compat as compat
@@ -32,6 +32,8 @@ TAKERS = {"__dask_graph__": "wellcal.dask"}
 
 A room is loaded when such an object is met, and has a function `__wellcal_function__`.
 """
+
+_TAKES_OVER = "__wellcal_function__"  # a method of classes that take over by themselves
 
 _ABSENT = object()
 _numpy_namespace: Namespace = compat.array_namespace(np.empty(0))
@@ -402,13 +404,19 @@ def taker_of(*given: object) -> Callable[..., Any] | None:
             found = taker_of(*cast("tuple[object, ...]", one))
             if found is not None:
                 return found
-        elif has(kind, "__wellcal_function__"):
+            continue
+        mark = _mark_of(kind)
+        if mark == _TAKES_OVER:
             return cast("Any", one).__wellcal_function__
-        else:
-            for mark, room in TAKERS.items():
-                if has(kind, mark) and _is_elsewhere(one, mark):
-                    return importlib.import_module(room).__wellcal_function__
+        if mark is not None and _is_elsewhere(one, mark):
+            return importlib.import_module(TAKERS[mark]).__wellcal_function__
     return None
+
+
+@lru_cache(maxsize=512)  # a small call takes notice of looking at each class anew
+def _mark_of(kind: type) -> str | None:
+    """By which attribute objects of a class may take over; None for those that do not."""
+    return next((mark for mark in (_TAKES_OVER, *TAKERS) if has(kind, mark)), None)
 
 
 def _is_elsewhere(one: object, mark: str) -> bool:

@@ -73,7 +73,6 @@ from wellcal.problem.feature_form import in_features, known_features
 from wellcal.problem.problem import Problem
 
 _AT_HAND = 4  # times the cache: evaluations, up to which NumPy is quicker than a compiled program is called
-_MANY_AT_ONCE = 160  # cases, from which a product of ten classes is large enough for threads of BLAS
 _TENSOR = 2  # times the cache: frameworks with a cost for each call want larger tiles
 _DEVICE = 16  # times the cache: devices with thousands of cores want larger ones still
 _PAIRS_PER_ELEMENT = 8  # lists of pairs are longer than tiles are large: less is shared between them
@@ -384,8 +383,7 @@ def _at_once(problem: Problem) -> Sums:
     """Sums over the triangle of a small problem in one go: there is nothing to gain from tiles."""
     own = problem if is_numpy(problem.xp) else replace(problem, xp=namespace())
     # BLAS would start threads for products that take less time than these do to start.
-    alone = one_blas_thread() if problem.n > _MANY_AT_ONCE else nullcontext()
-    with alone, np.errstate(over="ignore", under="ignore"):
+    with one_blas_thread(problem.n), np.errstate(over="ignore", under="ignore"):
         h = own.tile(own.rows, own.rows)
     pairs = np.where(above_diagonal(problem.n, problem.n), h, 0.0)
     right = pairs.sum(axis=1)

@@ -199,6 +199,8 @@ def _nearer(
     """Many cases of other libraries in NumPy, which knows ways without all pairs; not for derivatives."""
     if is_numpy(predictions.xp) or not _knows_all_libraries(predictions):
         return targets, predictions, weights
+    if is_jax(predictions.xp) and predictions.event_shape:
+        return targets, predictions, weights  # vectors have no features: programs of JAX are quicker
     if kernel is not None and (not is_constant(check_pair_kernel(kernel)) or calls_user_function(kernel)):
         return targets, predictions, weights
     foreign = is_array(weights) and not is_numpy(namespace(weights))

@@ -311,7 +311,7 @@ def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions)
     parts: list[Array] = []
     if is_on_accelerator(first_array(rows)):
         return _median_on_device(prepared, rows, predictions)
-    with one_blas_thread():  # tiles fit the cache, and are too small for more
+    with one_blas_thread(n):  # tiles fit the cache, and are too small for more
         for i, j in triangle_tiles(0, n, *tile_shape(room_of(prepared), 2 * budget.cache)):
             block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
             block = xp.reshape(block, (-1,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -187,7 +187,7 @@ class Problem:
         """Operations of the library the rows live in."""
         return ops_for(self.xp)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Elementary evaluations for one pair."""
         return sum(term.width for term in self.terms)
