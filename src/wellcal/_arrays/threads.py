@@ -23,16 +23,12 @@ def usual_threads() -> int:
     return min(cores, int(said)) if said.isdecimal() and int(said) > 0 else cores
 
 
-_MANY = 160  # cases, from which a product of ten classes is large enough for threads of BLAS
+MANY_CASES = 160
+"""Cases from which a product over all pairs is large enough for threads of BLAS: below, nothing need be said."""
 
 
-def one_blas_thread(cases: int | None = None) -> AbstractContextManager[Any]:
-    """Keep BLAS from starting threads inside ours, where threadpoolctl is installed to say so.
-
-    Products of all pairs of few `cases` start none, and take less time than it takes to say so.
-    """
-    if cases is not None and cases <= _MANY:
-        return nullcontext()
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keep BLAS from starting threads inside ours, where threadpoolctl is installed to say so."""
     controller = _blas_controller()
     return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
 

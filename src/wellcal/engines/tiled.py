@@ -49,7 +49,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
-from wellcal._arrays.threads import one_blas_thread, usual_threads
+from wellcal._arrays.threads import MANY_CASES, one_blas_thread, usual_threads
 from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
 from wellcal.engines.looped import described as described_loop
@@ -383,7 +383,8 @@ def _at_once(problem: Problem) -> Sums:
     """Sums over the triangle of a small problem in one go: there is nothing to gain from tiles."""
     own = problem if is_numpy(problem.xp) else replace(problem, xp=namespace())
     # BLAS would start threads for products that take less time than these do to start.
-    with one_blas_thread(problem.n), np.errstate(over="ignore", under="ignore"):
+    alone = one_blas_thread() if problem.n > MANY_CASES else nullcontext()
+    with alone, np.errstate(over="ignore", under="ignore"):
         h = own.tile(own.rows, own.rows)
     pairs = np.where(above_diagonal(problem.n, problem.n), h, 0.0)
     right = pairs.sum(axis=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeAlias
 
 import numpy as np
@@ -32,7 +33,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
-from wellcal._arrays.threads import one_blas_thread
+from wellcal._arrays.threads import MANY_CASES, one_blas_thread
 from wellcal.expectations.bilinear import Distance, room_of
 from wellcal.expectations.decompose import components_of
 from wellcal.expectations.distances import EmbeddingDistance, distance
@@ -311,7 +312,9 @@ def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions)
     parts: list[Array] = []
     if is_on_accelerator(first_array(rows)):
         return _median_on_device(prepared, rows, predictions)
-    with one_blas_thread(n):  # tiles fit the cache, and are too small for more
+    with (
+        one_blas_thread() if n > MANY_CASES else nullcontext()
+    ):  # tiles fit the cache, and are too small for more
         for i, j in triangle_tiles(0, n, *tile_shape(room_of(prepared), 2 * budget.cache)):
             block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
             block = xp.reshape(block, (-1,))
