@@ -24,7 +24,7 @@ def usual_threads() -> int:
 
 
 MANY_CASES = 160
-"""Cases from which a product over all pairs is large enough for threads of BLAS: below, nothing need be said."""
+"""Cases from which products over all pairs are large enough for threads of BLAS: of fewer nothing is said."""
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
