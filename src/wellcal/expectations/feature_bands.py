@@ -245,7 +245,9 @@ def _line(root: float, lengthscale: float, rows: Measure, reached: _Reached) -> 
     total = len(rows[0].leaf)
     begun = np.cumsum(count) - count
     band = np.repeat(low - begun, count) + np.arange(int(count.sum()))
-    meeting = np.unique(band * total + np.repeat(reached.case[some], count))
+    # Sorted by hand: `np.unique` looks at millions of different numbers one by one.
+    meeting = np.sort(band * total + np.repeat(reached.case[some], count))
+    meeting = meeting[np.append(True, meeting[1:] != meeting[:-1])] if len(meeting) else meeting
     numbers, where = np.unique(meeting // total, return_index=True)
     members = np.split(meeting % total, where[1:])
     pairs = [k for k, cases in enumerate(members) if len(cases) > 1]
