@@ -20,7 +20,6 @@ from wellcal.measures.running import chosen_bins
 from wellcal.reading import case_batches
 
 
-
 @family
 class WithoutSpread(wc.Predictions):
     """Of which nothing is known but a density."""
