@@ -237,12 +237,7 @@ class TextFile:
         types = library("pyarrow.types")
         nested = [types.is_struct(column.type) or types.is_list(column.type) for column in table.schema]
         # One case of many may be alone in its block.
-        if (
-            table.num_rows == 1
-            and nested
-            and all(nested)
-            and len(self.source.head.strip().splitlines()) == 1
-        ):
+        if table.num_rows == 1 and nested and all(nested) and len(self.source.head.strip().splitlines()) == 1:
             raise ReadError(
                 f"{self.source.name}: it is one JSON object that holds whole columns; {_ONE_A_LINE}"
             )
