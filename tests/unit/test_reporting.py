@@ -80,6 +80,7 @@ def test_the_error_of_draws_is_that_of_their_test(draws: int) -> None:
     found = error_of(gathered(y, said).models[0], test)
     assert float(found) == pytest.approx(test.estimate.deviations().root)
     assert (found.confidence_interval().low, found.kernel) == (0.0, test.kernel)
+    assert found.confidence_interval(0.8).high < found.confidence_interval().high, "asked for later"
     assert (numbers_of(gathered(y, said).models[0])[0] is None) == (draws == 1)
 
 

@@ -199,7 +199,8 @@ def error_phrase(
         else:
             shown = f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
         if ends is not None and ends[0] * ends[1] > 0.0:
-            fine = as_fine_as(*sorted(map(abs, ends)))
+            near, far = sorted(map(abs, ends))
+            fine = as_fine_as(near, far)
             shown = shown if fine is plain_number else fine(size)
         return f"targets are {counted(shown, unit)} too {'high' if ratio > 0 else 'low'}"
     what, below, above = RATIOS[kind]

@@ -147,7 +147,7 @@ def further_columns(
 
 def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapping[str, str]) -> Cases:
     lists = len(targets.names) == 1 and table.holds_lists(targets.names[0])  # of vectors
-    single = None if lists or len(targets.names) > 1 else table.labels(targets.names[0])
+    single = table.labels(targets.names[0]) if len(targets.names) == 1 and not lists else None
     pred = found.batch(table, single)
     if single is not None:
         pred = pred.ordered_like(table.column(targets.names[0])) or pred
