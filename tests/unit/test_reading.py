@@ -177,6 +177,9 @@ def test_json_lines_in_blocks(encoding: str, tmp_path: Path, monkeypatch: pytest
     path.write_text(first + '{"y": 1, "rate": 2.0, "region": "N"}\n', encoding=encoding)
     (last,) = case_batches(path, "y", poisson="rate", others=["region"], drop_missing=True, options=options)
     assert last.others["region"].tolist() == ["N"]
+    path.write_text('{\n "y": [1.0, 2.0],\n "rate": [0.5, 0.5]\n}', encoding=encoding)
+    with pytest.raises(ReadError, match="one JSON object that holds whole columns"):
+        read_table(path, encoding=encoding)
 
 
 def test_arrays_of_columns(tmp_path: Path) -> None:

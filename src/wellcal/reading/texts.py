@@ -140,6 +140,7 @@ class TextFile:
         """Whole lines, a block at a time, each read by itself."""
         json = library("pyarrow.json")
         self._refuse_array()
+        one_line = len(self.source.head.strip().splitlines()) == 1
         decoder = None if self.encoding == "utf8" else codecs.getincrementaldecoder(self.encoding)()
         with reading(self.source.name, "jsonl"), self.source.open() as file:
             begun, rows = b"", 0
@@ -155,7 +156,8 @@ class TextFile:
                         table = json.read_json(io.BytesIO(whole), read_options=options)
                     except Exception as error:
                         raise self._no_objects(error, rows) from error
-                    self._refuse_columns(table)
+                    if one_line:  # and not one case of many, alone in its block
+                        self._refuse_columns(table)
                     rows += table.num_rows
                     yield table
                 if not read:
@@ -236,8 +238,7 @@ class TextFile:
     def _refuse_columns(self, table: Any) -> None:
         types = library("pyarrow.types")
         nested = [types.is_struct(column.type) or types.is_list(column.type) for column in table.schema]
-        # One case of many may be alone in its block.
-        if table.num_rows == 1 and nested and all(nested) and len(self.source.head.strip().splitlines()) == 1:
+        if table.num_rows == 1 and nested and all(nested):
             raise ReadError(
                 f"{self.source.name}: it is one JSON object that holds whole columns; {_ONE_A_LINE}"
             )
