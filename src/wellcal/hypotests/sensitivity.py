@@ -273,9 +273,7 @@ def _score_sums(predictions: Predictions, kind: str, ratio: float, *, effect: fl
     `effect` is that of clusters, by which the variance of sums is larger.
     """
     targets = draw_altered(predictions, kind, ratio, np.random.default_rng(_SEED), _SETS)
-    scores = _scores(predictions, kind, targets)
-    if pooled:
-        scores = _among_others(predictions, targets, ratio)
+    scores = _among_others(predictions, targets, ratio) if pooled else _scores(predictions, kind, targets)
     sums: NDArray = scores.sum(axis=1)
     return sums.mean() + (sums - sums.mean()) * math.sqrt(effect)
 
