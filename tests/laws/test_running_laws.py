@@ -15,8 +15,20 @@ import pyarrow.parquet as pq
 import pytest
 
 import wellcal as wc
+from wellcal.extend import family, parameter, real
 from wellcal.measures.running import chosen_bins
 from wellcal.reading import case_batches
+
+
+@family
+class WithoutSpread(wc.Predictions):
+    """Of which nothing is known but a density."""
+
+    loc: Any = parameter(real)
+
+    def log_prob(self, y: Any) -> Any:
+        return -abs(y - self.loc)
+
 
 N, BLOCK = 437, 20
 RNG = np.random.default_rng(7)
@@ -144,7 +156,9 @@ def test_all_pairs_of_few_cases_are_visited_however_they_are_cut(name: str) -> N
     for cuts in CUTS:
         first, rest = (wc.RunningMeasures(["skce"]) for _ in range(2))
         for start, stop in pairwise(cuts):
-            (first if stop <= 300 else rest).update(y[start:stop], pred[start:stop])
+            part = y[start:stop].copy()
+            (first if stop <= 300 else rest).update(part, pred[start:stop])
+            part[:] = part[0]  # a stream may use its memory again
         first.merge(rest)
         same(first.result().estimates["skce"], wanted)
 
@@ -169,6 +183,19 @@ def test_blocks_of_many_cases_do_not_depend_on_the_first_part() -> None:
     assert {(float(one), one.estimator, one.kernel) for one in found} == {
         (float(found[0]), "block", wc.default_kernel(pred[:2_000]))
     }
+
+
+def test_predictions_without_skce_have_the_other_measures() -> None:
+    """What is found out from 2,000 cases on would take all other measures with it."""
+    objects = wc.Samples(np.array([[{}, {}, {}]] * 2, dtype=object))
+    with pytest.raises(TypeError, match="none of the measures"):
+        wc.RunningMeasures().update(np.array([{}, {}], dtype=object), objects)
+    running = wc.RunningMeasures()
+    for _ in range(2):
+        running.update(np.ones(1_200), WithoutSpread(np.ones(1_200)))
+    found = running.result()
+    assert list(found.estimates) == ["nll"]
+    assert "interquartile range" in found.left_out["skce"]
 
 
 def test_an_error_changes_nothing() -> None:

@@ -301,7 +301,7 @@ def test_ends_beyond_the_scale_are_bounds() -> None:
     assert (means.word, means.slight) == ("slight", True)
     many = replace(means, unit=70.0)  # counts of about 5,000
     assert (many.word, many.slight) == ("strong", False)
-    assert many.sentence.endswith("means are 2% too small (1.6% to 2.4%), which is 1.4 standard deviations")
+    assert many.sentence.endswith("means are 2.0% too small (1.6% to 2.4%), which is 1.4 standard deviations")
     assert replace(means, unit=11.0).word == "slight or more", "at the end of its interval"
     assert wc.Yardstick("spreads", 0.98, 1.0, 0.98, beyond=True).size == "strong"
     stored = within.to_dict()
@@ -444,6 +444,23 @@ def test_a_small_share_of_large_counts_is_not_slight() -> None:
     assert found.yardstick is not None
     assert found.yardstick.word == "strong"
     assert wc.TestResult.from_json(found.to_json()).verdict == found.verdict
+    certain = wc.Poisson(np.append(mean, np.zeros(30)))  # of which no share is anything
+    with_zeros = wc.calibration_test(np.append(y, np.zeros(30)), certain, n_resamples=99)
+    assert_allclose([finding.unit for finding in with_zeros.findings], np.sqrt(mean).mean())
+
+
+@pytest.mark.parametrize(
+    ("ratio", "ends", "told"),
+    [(0.972, (0.971, 0.973), "2.8%"), (2.034, (2.031, 2.038), "2.034 times"), (0.98, (0.97, 1.03), "2%")],
+)
+def test_sizes_are_told_as_finely_as_their_intervals(
+    ratio: float, ends: tuple[float, float], told: str
+) -> None:
+    """Of many cases "3% (2.7% to 2.9%)" would lie outside its own interval."""
+    way = "small" if ratio < 1.0 else "large"
+    assert error_phrase("spreads", ratio, ends=ends) == f"spreads are {told} too {way}"
+    assert f" {told} too {way} (" in wc.Yardstick("means", ratio, *ends).sentence
+    assert error_phrase("shift", -0.3132, ends=(-0.314, -0.312)).startswith("targets are 0.313 ")
 
 
 def test_an_error_is_called_slight_where_its_interval_is_short() -> None:

@@ -162,6 +162,26 @@ def test_whole_numbers_may_become_others_in_a_later_block(
     assert sum(sum(batch["y"].to_pylist()) for batch in batches) == 4_001.5
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_json_lines_in_blocks(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case of vectors that is alone in its block is no table of columns, and a name may come late."""
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 80)
+    path = tmp_path / "p.jsonl"
+    path.write_text('{"y": [1.0, 2.0], "m": [0.5, 0.5], "s": [1.0, 1.0]}\n' * 5, encoding=encoding)
+    options = {"encoding": encoding}
+    found = list(case_batches(path, "y", diagonal_normal=("m", "s"), options=options))
+    assert 1 in [len(cases.y) for cases in found]
+    assert sum(len(cases.y) for cases in found) == 5
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 1 << 18)
+    first = '{"y": 1, "rate": 2.0}\n' * 4_000
+    path.write_text(first + '{"y": 1, "rate": 2.0, "region": "N"}\n', encoding=encoding)
+    (last,) = case_batches(path, "y", poisson="rate", others=["region"], drop_missing=True, options=options)
+    assert last.others["region"].tolist() == ["N"]
+    path.write_text('{\n "y": [1.0, 2.0],\n "rate": [0.5, 0.5]\n}', encoding=encoding)
+    with pytest.raises(ReadError, match="one JSON object that holds whole columns"):
+        read_table(path, encoding=encoding)
+
+
 def test_arrays_of_columns(tmp_path: Path) -> None:
     np.savez(tmp_path / "p.npz", y=np.array([0, 2]), p=np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]))
     cases = read_cases(tmp_path / "p.npz", "y", probs="p_0:p_2")

@@ -80,6 +80,7 @@ def test_the_error_of_draws_is_that_of_their_test(draws: int) -> None:
     found = error_of(gathered(y, said).models[0], test)
     assert float(found) == pytest.approx(test.estimate.deviations().root)
     assert (found.confidence_interval().low, found.kernel) == (0.0, test.kernel)
+    assert found.confidence_interval(0.8).high < found.confidence_interval().high, "asked for later"
     assert (numbers_of(gathered(y, said).models[0])[0] is None) == (draws == 1)
 
 
@@ -425,6 +426,7 @@ def test_of_many_cases_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     assert forest.mended.cross_fitted.before.n_samples == 40
     assert forest.witness is None or forest.witness.n_samples == 40
     assert "50 of 120 cases" in found.sampled[0]
+    assert "\n  in part" in repr(found)
     assert "40 of 120 cases" in found.sampled[1]
     assert found.sampled[2] == "Pictures show 110 of 120 cases, drawn at random."
     assert wc.report(Y, NARROW, **{**FAST, "n_resamples": 19}).sampled != ()

@@ -13,7 +13,9 @@ from wellcal._arrays.namespaces import NDArray
 _MONTHS = (1200, 600, 240, 120, 60, 24, 12, 6, 3, 1)
 _SECONDS = (86_400, 43_200, 21_600, 10_800, 3600, 1800, 900, 300, 60, 30, 15, 5, 1)
 _YEAR_ZERO = 1970 * 12  # months from there to where NumPy counts from
-_WRITTEN = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.]\d{1,6})?)?)?Z?")
+_WRITTEN = re.compile(
+    r"(\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.]\d{1,9})?)?)?)(Z|[+-]\d{2}:?\d{2})?", re.ASCII
+)
 _DAY = np.timedelta64(1, "D")
 
 
@@ -66,6 +68,8 @@ def with_dates(labels: NDArray) -> NDArray:
 def read_dates(labels: NDArray) -> NDArray:
     """Labels as they are; texts as dates, where all of them are dates or times of ISO 8601, year first.
 
+    Times with a zone are those of its clocks.
+
     Examples
     --------
     >>> read_dates(np.array(["2020-03-01", "2020-03-02 06:00"]))
@@ -75,10 +79,14 @@ def read_dates(labels: NDArray) -> NDArray:
     ['2020-03-01' 'unknown']
     """
     texts: list[str] = labels.tolist() if labels.dtype.kind == "U" else []
-    if not texts or not all(map(_WRITTEN.fullmatch, texts)):
-        return labels
+    found: list[str] = []
+    for text in texts:
+        match = _WRITTEN.fullmatch(text)
+        if match is None:
+            return labels
+        found.append(match[1])
     try:
-        return np.array([text.removesuffix("Z") for text in texts], dtype="M8[us]")
+        return np.array(found, dtype="M8[us]") if found else labels
     except ValueError:  # the 30th of February
         return labels
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from wellcal._arrays.namespaces import (
-    namespace,
-)
+from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.progress import Listener
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.namespaces import (
-    Array,
-)
+from wellcal._arrays.namespaces import Array
 from wellcal.engines import choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel

@@ -54,22 +54,40 @@ def span(low: float, high: float, show: Format = plain_number) -> str:
     >>> span(0.999996, 0.999998, percent), span(0.9, 0.999998, percent)
     ('over 99.99%', '90% to over 99.99%')
     """
-    ends = [show(low), show(high)]
+    fine = as_fine_as(low, high, show)
+    ends = [fine(low), fine(high)]
     if ends[0] != ends[1]:
         return " to ".join(ends)
-    if show is percent and (0.0 < high < SURE or 1.0 - SURE < low < 1.0):  # no digits are told there
+    if _is_sure(low, high, show):
         return ends[0]
-    if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
-        return f"exactly {ends[0]}"
+    exactly = math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12)
+    return f"{'exactly' if exactly else 'about'} {ends[0]}"
+
+
+def as_fine_as(low: float, high: float, show: Format = plain_number) -> Format:
+    """How numbers are shown that are told beside an interval: with more digits where its ends need them.
+
+    Examples
+    --------
+    >>> as_fine_as(0.15, 0.27, percent)(0.21), as_fine_as(0.027, 0.029, percent)(0.0281)
+    ('21%', '2.8%')
+    """
+    if show(low) != show(high) or _is_sure(low, high, show):
+        return show
     more = 0 if abs(high) >= 9.95 else 2  # digits that numbers have already
     for digits in range(1, _MOST_DIGITS):
-        finer = [
-            f"{100.0 * end:.{digits}f}%" if show is percent else f"{end:,.{digits + more}f}"
-            for end in (low, high)
-        ]
-        if finer[0] != finer[1]:
-            return " to ".join(finer)
-    return f"about {ends[0]}"
+
+        def finer(value: float, digits: int = digits) -> str:
+            return f"{100.0 * value:.{digits}f}%" if show is percent else f"{value:,.{digits + more}f}"
+
+        if finer(low) != finer(high):
+            return finer
+    return show
+
+
+def _is_sure(low: float, high: float, show: Format) -> bool:
+    """Whether shares are so near to 0 or 1 that no digits are told."""
+    return show is percent and (0.0 < high < SURE or 1.0 - SURE < low < 1.0)
 
 
 def shift_ends(low: float, high: float) -> str:
@@ -125,17 +143,24 @@ def share_of(ratio: float) -> float:
     return abs(ratio - 1.0)
 
 
-def amount(ratio: float) -> str:
+def amount(ratio: float, ends: tuple[float, float] | None = None) -> str:
     """How far a ratio of predicted and true is from 1: in percent, and as a factor where it is large.
+
+    It is told as finely as the `ends` of its interval, if they are told beside it.
 
     Examples
     --------
     >>> amount(0.79), amount(1.21), amount(3.41), amount(1e5)
     ('21%', '21%', '3.4 times', 'over 100 times')
+    >>> amount(0.972, (0.971, 0.973)), amount(0.972, (0.9, 0.98))
+    ('2.8%', '3%')
     """
+    low, high = (ratio, ratio) if ends is None else (min(ends), max(ends))
     if ratio < TIMES:
-        return percent(share_of(ratio))
-    return f"over {ENORMOUS:.0f} times" if ratio >= ENORMOUS else f"{plain_number(ratio)} times"
+        around = low < 1.0 < high  # its sides are told apart by a sign
+        near, far = sorted(map(share_of, (low, high)))
+        return (percent if around else as_fine_as(near, far, percent))(share_of(ratio))
+    return f"over {ENORMOUS:.0f} times" if ratio >= ENORMOUS else f"{as_fine_as(low, high)(ratio)} times"
 
 
 def counted(number: str, unit: str = DEVIATIONS) -> str:
@@ -149,8 +174,12 @@ def counted(number: str, unit: str = DEVIATIONS) -> str:
     return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
 
 
-def error_phrase(kind: str, ratio: float, unit: str = DEVIATIONS) -> str:
+def error_phrase(
+    kind: str, ratio: float, unit: str = DEVIATIONS, *, ends: tuple[float, float] | None = None
+) -> str:
     """An error in words: what is wrong, by how much, and in which direction; shifts in a unit.
+
+    It is told as finely as the `ends` of its interval, if they are told beside it.
 
     Examples
     --------
@@ -169,11 +198,15 @@ def error_phrase(kind: str, ratio: float, unit: str = DEVIATIONS) -> str:
             shown = f"{size:.2g}" if size < 99.5 else f"{size:,.0f}"
         else:
             shown = f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
+        if ends is not None and ends[0] * ends[1] > 0.0:
+            near, far = sorted(map(abs, ends))
+            fine = as_fine_as(near, far)
+            shown = shown if fine is plain_number else fine(size)
         return f"targets are {counted(shown, unit)} too {'high' if ratio > 0 else 'low'}"
     what, below, above = RATIOS[kind]
     if ratio == 1.0:
         return f"{what} right"
-    return f"{what} {amount(ratio)} too {below if ratio < 1.0 else above}"
+    return f"{what} {amount(ratio, ends)} too {below if ratio < 1.0 else above}"
 
 
 def wrong_by(low: float, high: float, ratio: float) -> str:
@@ -218,8 +251,8 @@ def wrong_by(low: float, high: float, ratio: float) -> str:
     return f"{'-' if above != '0%' else ''}{above} to {below}"
 
 
-def wrong_phrase(ratio: float) -> str:
-    """How wrong something is, without a direction.
+def wrong_phrase(ratio: float, ends: tuple[float, float] | None = None) -> str:
+    """How wrong something is, without a direction, as finely as `ends` that are told beside it.
 
     Examples
     --------
@@ -227,7 +260,7 @@ def wrong_phrase(ratio: float) -> str:
     ('12% wrong', '12% wrong', 'wrong by a factor of 5.3')
     """
     if ratio < TIMES:
-        return f"{percent(share_of(ratio))} wrong"
+        return f"{amount(ratio, ends)} wrong"
     return f"wrong by a factor of {plain_number(ratio)}"
 
 

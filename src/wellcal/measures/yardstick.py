@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, flag, listed, number, optional, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
@@ -200,8 +201,9 @@ class Yardstick(Presentable):
         far = "further off than" if told.beyond else "as far off as"
         model = f"{'all in all ' if self.overall else ''}{far} a model whose"
         if told.ratio != 1.0:
-            wrong = f"{RATIOS[self.kind][0]} {wrong_phrase(told.ratio)}"
-            said = error_phrase(self.kind, told.ratio) if self.directed else wrong
+            ends = told.low, told.high
+            wrong = f"{RATIOS[self.kind][0]} {wrong_phrase(told.ratio, ends)}"
+            said = error_phrase(self.kind, told.ratio, ends=ends) if self.directed else wrong
             return f"{model} {said} ({told._ends()}){self._why_not_slight()}"
         right = f"{model} {error_phrase(self.kind, 1.0)}"
         return right if self.most == 1.0 else f"{right}, or {self.most_words()}"
@@ -315,5 +317,11 @@ def unit_of(cases: Cases, kind: str) -> float | None:
     if kind != MEANS:
         return None
     centre, spread = centre_and_scale(cases.in_numpy().at_most(_UNIT_CASES).predictions)
-    known = spread > 0.0
-    return float(np.mean(np.abs(centre[known]) / spread[known])) if known.any() else None
+    return in_deviations(centre, spread)
+
+
+def in_deviations(centre: NDArray, spread: NDArray) -> float | None:
+    """Means in their standard deviations, on average over those that a share of them moves; None for none."""
+    known = (spread > 0.0) & (centre != 0.0)
+    far = float(np.mean(np.abs(centre[known]) / spread[known])) if known.any() else np.nan
+    return far if np.isfinite(far) else None

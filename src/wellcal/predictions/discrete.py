@@ -391,7 +391,7 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
 def _or_numbers(targets: NDArray, count: int) -> str:
     """What to say of the classes where targets are numbers that count them, from 0 or from 1."""
     first = int(targets.min() > 0)
-    if targets.min() < first or targets.max() >= first + count:
+    if not np.isin(targets, np.arange(first, first + count)).all():
         return ""
     numbers = ", ".join(str(first + k) for k in range(min(count, 6))) + (", ..." if count > 6 else "")
     return f", or, if its numbers count the classes in this order, classes=[{numbers}]"

@@ -312,8 +312,7 @@ def role_from_text(keyword: str, text: str) -> Any:
 
     Columns are separated by commas, the parameters of families of vectors by semicolons, and the parts of a
     mixture by plus signs, each with its weight after an at sign. What is no column but a number stands for
-    all
-    rows.
+    all rows.
 
     Examples
     --------
@@ -342,6 +341,12 @@ def role_from_text(keyword: str, text: str) -> Any:
             return _levels(entries, keyword)
         return entries
     if any(spec.ndim > 1 for spec in specs):
+        if ";" not in text:
+            form = ";".join(f"{name}_*" for name in role.needed)
+            raise ValueError(
+                f"{keyword} takes {role.takes()}; write a semicolon between them, such as '{form}', found "
+                f"{text!r}"
+            )
         return tuple(_numbers_or_names(group) for group in text.split(";"))
     values = tuple(_number_or_name(entry) for entry in _entries(text))
     return values[0] if len(values) == 1 else values

@@ -41,9 +41,7 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
 def _swapped(y: Any, pred: Any) -> bool:
     """Whether targets look like probabilities or parameters, and predictions like observed classes."""
     given = getattr(pred, "probs", pred)
-    known = _describes(
-        given
-    )  # predictions that stand where they belong; as an array, one object for each case
+    known = _describes(given)  # they stand where they belong, and would be an array of objects
     if issubclass(type(y), tuple) and len(y) == 2 and all(np.ndim(part) > 0 for part in y):  # (mu, sigma)
         return not known and _numbers(pred).ndim in (1, 2)
     if _describes(y):

@@ -74,9 +74,8 @@ def as_cases(
     frame
         A data frame of pandas, polars or pyarrow.
     target
-        The column of targets; several, or a glob, for vectors. None takes the one that
-        :func:`wellcal.guess_roles`
-        finds.
+        The column of targets; several, a glob, or a column of lists, for vectors. None takes the one that
+        :func:`wellcal.guess_roles` finds.
     others
         Names of further columns with something for each case; a mapping has, for each, what errors call it.
     drop_missing
@@ -147,7 +146,8 @@ def further_columns(
 
 
 def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapping[str, str]) -> Cases:
-    single = table.labels(targets.names[0]) if len(targets.names) == 1 else None
+    lists = len(targets.names) == 1 and table.holds_lists(targets.names[0])  # of vectors
+    single = table.labels(targets.names[0]) if len(targets.names) == 1 and not lists else None
     pred = found.batch(table, single)
     if single is not None:
         pred = pred.ordered_like(table.column(targets.names[0])) or pred
@@ -158,9 +158,11 @@ def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapp
             f"the targets in {targets.names[0]!r} are texts ({shown_names(names, 3)}): say which of two is "
             f"predicted by naming it last, e.g. classes={example!r}"
         )
-    if pred.event_shape and found.vectors is not None:
+    if pred.event_shape and found.vectors is not None and not lists:
         targets = targets.in_order_of(found.vectors, "the columns of targets and predictions")
-    if pred.event_shape or (_is_text(single) and pred.target_kind not in ("labels", "objects")):
+    if lists:
+        y = table.vectors(targets.names[0])
+    elif pred.event_shape or (_is_text(single) and pred.target_kind not in ("labels", "objects")):
         y = table.numbers(targets.names)  # of a text an error that says where, and what it looks like
     elif single is None:
         raise ValueError(

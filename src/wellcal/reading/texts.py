@@ -8,7 +8,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Generator
-from typing import Any, BinaryIO
+from typing import Any
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.frames import shown_names
@@ -91,7 +91,7 @@ class TextFile:
         """
         source = self.source
         if source.format == "jsonl":
-            yield from self._json_batches(source.open())
+            yield from self._json_batches()
             return
         arrow, pyarrow = library("pyarrow.csv"), library("pyarrow")
         with reading(source.name, source.format):
@@ -115,9 +115,12 @@ class TextFile:
                 file.close()
 
     def first_rows(self) -> Any:
-        """Lines that are whole in the head of the file, as a batch has them; None where that is unknown."""
+        """Lines that are whole in the head of the file, as a batch has them; None where that is unknown.
+
+        Of JSON it is: what is missing has no name there, so that columns may come later.
+        """
         if self.source.format == "jsonl":
-            return next(self._json_batches(io.BytesIO(_whole_lines(self.source.head))), None)
+            return None
         with reading(self.source.name, self.source.format):
             found = self._head(self._csv_options(self._header()))
         if found is None or not found.num_rows:
@@ -133,16 +136,19 @@ class TextFile:
         except Exception:  # what is wrong is found, and said, when it is read
             return None
 
-    def _json_batches(self, opened: BinaryIO) -> Generator[Any]:
+    def _json_batches(self) -> Generator[Any]:
         """Whole lines, a block at a time, each read by itself."""
         json = library("pyarrow.json")
         self._refuse_array()
-        with reading(self.source.name, "jsonl"), opened as file:
+        one_line = len(self.source.head.strip().splitlines()) == 1
+        decoder = None if self.encoding == "utf8" else codecs.getincrementaldecoder(self.encoding)()
+        with reading(self.source.name, "jsonl"), self.source.open() as file:
             begun, rows = b"", 0
             while True:
-                more = file.read(BLOCK)
+                read = file.read(BLOCK)
+                more = read if decoder is None else decoder.decode(read, final=not read).encode()
                 text = begun + more
-                end = text.rfind(b"\n") + 1 if more else len(text)
+                end = text.rfind(b"\n") + 1 if read else len(text)
                 whole, begun = text[:end], text[end:]
                 if whole.strip():
                     try:
@@ -150,10 +156,11 @@ class TextFile:
                         table = json.read_json(io.BytesIO(whole), read_options=options)
                     except Exception as error:
                         raise self._no_objects(error, rows) from error
-                    self._refuse_columns(table)
+                    if one_line:  # and not one case of many, alone in its block
+                        self._refuse_columns(table)
                     rows += table.num_rows
                     yield table
-                if not more:
+                if not read:
                     return
 
     # -- options -----------------------------------------------------------------------------

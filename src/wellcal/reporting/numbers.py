@@ -40,7 +40,8 @@ def error_of(some: ModelData, test: TestResult) -> Estimate:
             targets, predictions, kernel = cases.targets, cases.predictions, cases.kernel
         found = kce(targets, predictions, kernel=kernel).with_deviations_of(test.estimate)
         found.confidence_interval(LEVEL)
-        return replace(found, kernel=test.kernel)
+        told = replace(found, kernel=test.kernel)
+        return told if found.cases is None else told.with_cases(found.cases).with_deviations_of(found)
     value, squared = float(test.estimate), test.estimate.confidence_interval(LEVEL)
     between = "SKCE between clusters" if some.clusters is not None else "mean over blocks"
     low, high = (max(end, 0.0) ** 0.5 for end in (squared.low, squared.high))

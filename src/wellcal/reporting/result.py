@@ -213,7 +213,7 @@ class Report(Presentable):
     choices
         What was chosen, and with what.
     sampled
-        What was looked at in a part of the cases only, in sentences; empty where nothing was.
+        What was looked at in a part of the cases only, or not at all, in sentences; empty where nothing was.
     n_samples
         Number of cases.
     family
@@ -323,7 +323,7 @@ class Report(Presentable):
                 rows.append((f"{pair.first} - {pair.second}", told))
             rows += [("scores", text) for text in self.comparison.better_in_scores]
             rows += told_beside(self.comparison.pairs[0].differences, self.comparison.provenance)
-        rows.extend(("sampled", text) for text in self.sampled)
+        rows.extend(("in part", text) for text in self.sampled)
         tested = f"{self.choices.hypothesis}; error rate {self.choices.alpha:g}"
         if any(model.segments is not None for model in self.models):
             tested += (

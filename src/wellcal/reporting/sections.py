@@ -279,7 +279,7 @@ def _choices(report: Report) -> Iterator[Part]:
     blocks: list[Block] = [Pairs(rows)]
     if report.sampled:
         told = [sentence(text) for text in report.sampled]
-        blocks.append(Texts(told, heading="Looked at in a part of the cases", anchor="sampled"))
+        blocks.append(Texts(told, heading="Looked at in part, or not at all", anchor="sampled"))
     if notes:
         blocks.append(Texts(notes, heading="Left out"))
     yield Part("choices", "Choices", "Choices made", blocks)

@@ -99,6 +99,10 @@ def test_names_the_remedy_where_typer_is_missing(monkeypatch: pytest.MonkeyPatch
             "found --bernoulli and --normal",
         ),
         (("test", "preds.csv", "--target", "y", "--normal", "mu"), "normal takes loc"),
+        (
+            ("test", "preds.csv", "--target", "y", "--diagonal-normal", "mu,sigma"),
+            "write a semicolon between them, such as 'loc_*;scale_*', found 'mu,sigma'",
+        ),
         (("test", "preds.csv", "--target", "y", "--normal", "mu,sigmo"), "did you mean 'sigma'"),
         (("test", "stream.csv", "--method", "guess"), "unknown method 'guess'"),
         (("test", "stream.csv", "--memory", "much"), "memory must be a size such as 4GB"),

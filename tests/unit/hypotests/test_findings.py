@@ -482,7 +482,7 @@ def test_what_never_happened_is_not_known_exactly(classes: int) -> None:
 
 def test_a_wrong_unit_is_told_by_its_size() -> None:
     """Degrees that are not Celsius: the residuals are told as they are, or as a bound."""
-    assert str(told(MU + 273.0 + 0.5 * NOISE, PRED)[0]).startswith("targets are 273 standard deviations")
+    assert str(told(MU + 273.0 + 0.5 * NOISE, PRED)[0]).startswith("targets are 273.0 standard deviations")
     (far,) = told(MU + 273.0 + NOISE, wc.Laplace(MU, np.ones(len(MU))))
     assert str(far) == "targets are 8 standard deviations or more too high"
 

@@ -144,5 +144,6 @@ def _temperature(found: Found) -> Finding:
     size, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
     short = f"probabilities are {'too extreme' if size > 1.0 else 'not extreme enough'}"
     ratio = 1.0 / size, 1.0 / high, 1.0 / low
-    sentence = f"{short}: {error_phrase(TEMPERATURE, ratio[0])} ({wrong_by(*ratio[1:], ratio[0])})"
+    told = error_phrase(TEMPERATURE, ratio[0], ends=ratio[1:])
+    sentence = f"{short}: {told} ({wrong_by(*ratio[1:], ratio[0])})"
     return Finding(sentence, TEMPERATURE, short, size, (low, high), LEVEL, found.pvalue, ratio=ratio)

@@ -14,6 +14,7 @@ from wellcal.hypotests.findings.scalars import CENTRE, SHIFTED, SKEW, SPREAD, TA
 from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.wording import TIMES, amount, percent, plain_number, share_span, span, wrong_by
+from wellcal.measures.yardstick import in_deviations
 
 ZEROS = "zeros"
 _COMMON = 0.005  # share of zeros, predicted or observed, from which they are spoken of
@@ -93,11 +94,10 @@ class CountClaims(ScalarClaims):
         """Counts that are too high or too low."""
         ratio, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
         how = f"{'higher' if ratio > 1.0 else 'lower'} than" if ratio < TIMES else "as high as"
-        short = f"counts are {amount(ratio)} {how} predicted"
+        short = f"counts are {amount(ratio, (low, high))} {how} predicted"
         sentence = f"{short} ({wrong_by(low, high, ratio)})"
         over = 1.0 / ratio, 1.0 / high, 1.0 / low
-        far = float(np.mean(self.centre / np.sqrt(self.variance)))
-        unit = far if np.isfinite(far) else None
+        unit = in_deviations(self.centre, np.sqrt(self.variance))
         return Finding(
             sentence, SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue, ratio=over, unit=unit
         )

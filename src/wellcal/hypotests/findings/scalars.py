@@ -223,7 +223,7 @@ def _beyond_all(found: Found) -> Finding:
 def shift_finding(found: Found, units: Units = PLAIN) -> Finding:
     """Targets that are too high or too low."""
     size, low, high = (units.shift(value) for value in (found.estimate, found.low, found.high))
-    short = error_phrase(SHIFT, size, units.unit)
+    short = error_phrase(SHIFT, size, units.unit, ends=(low, high))
     return Finding(
         f"{short} ({shift_ends(low, high)})", SHIFTED, short, size, (low, high), LEVEL, found.pvalue
     )
@@ -236,7 +236,8 @@ def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
         float(np.exp(-units.log_spread(value)))
         for value in (from_right.estimate, from_right.high, from_right.low)
     )
-    short, ends = error_phrase(SPREADS, ratio), (low, high)
+    ends = low, high
+    short = error_phrase(SPREADS, ratio, ends=ends)
     sentence = f"{short} ({wrong_by(*ends, ratio)})"
     return Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
 

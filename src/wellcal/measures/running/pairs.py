@@ -51,7 +51,9 @@ class RunningSKCE(Accumulator):
         if self.blocks is not None:
             return replace(self, blocks=self.blocks.updated(y, pred, None))
         if self.kept is None:
-            kept = (np.asarray(y), pred)
+            # Predictions without SKCE say so now, and not after thousands of cases.
+            skce(y[:1], pred[:1], kernel=self.kernel, estimator="biased")
+            kept = (np.array(y), pred)
         else:
             together = concatenate([self.kept[1], pred], ["earlier cases", "pred"], "parts")
             kept = (np.concatenate([self.kept[0], y]), together)
