@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
+from tests.dask.conftest import BLOCK
 from tests.dask.examples import SMOOTH, cut, example, in_memory, partitioned
 
 import wellcal as wc
@@ -19,7 +20,6 @@ from wellcal.dask.building import as_cases
 from wellcal.dask.partitioned import computed_sum
 from wellcal.dask.witness_sums import Outline, ScannedCases, Sought, outlined, overview_of, sides_of
 from wellcal.problem.locations import draw_locations
-from wellcal.problem.target_streams import BLOCK
 from wellcal.witnesses.candidates import Candidates
 from wellcal.witnesses.directions import LEVELS, directions_in
 from wellcal.witnesses.regions import Listed, grids_of
@@ -28,13 +28,15 @@ from wellcal.witnesses.summaries import Cases, Overview
 N = BLOCK + 600
 OPTIONS = {"rng": 1, "n_resamples": 19}
 
+pytestmark = pytest.mark.usefixtures("few_cases_are_many")
+
 
 def wrong(name: str) -> Any:
     """An example whose targets are too high where much is predicted."""
     y, family, parameters = example(name, N)
     if name == "categorical":
-        return np.where((parameters[0][:, 2] > 0.5) & (np.arange(N) % 5 == 0), 2, y), family, parameters
-    some = (np.arange(N) % 9 == 0).reshape(-1, *(1,) * (y.ndim - 1))
+        return np.where((parameters[0][:, 2] > 0.5) & (np.arange(N) % 2 == 0), 2, y), family, parameters
+    some = (np.arange(N) % 3 == 0).reshape(-1, *(1,) * (y.ndim - 1))
     return y + np.where(y > 1.0, 1.0, 0.0) * some, family, parameters
 
 
@@ -63,8 +65,8 @@ def test_pvalues_are_those_of_cases_in_memory(
     weights = np.arange(N) % 4 * 0.7 if weighted else None  # a quarter does not count
     thirds = np.arange(N) % 3
     expected = wc.witness(*in_memory(found), weights=weights, segments=thirds, **options)
-    parts = None if weights is None else cut(weights, 6000)
-    result = wc.witness(*partitioned(found, 7000), weights=parts, segments=cut(thirds, N), **options)
+    parts = None if weights is None else cut(weights, 900)
+    result = wc.witness(*partitioned(found, 1100), weights=parts, segments=cut(thirds, N), **options)
     assert result.provenance.get("weights") == expected.provenance.get("weights")
     for name_of in ("statistic", "observed", "expected", "n_samples"):
         mine, theirs = ([getattr(s, name_of) for s in one.segments] for one in (result, expected))
@@ -75,7 +77,7 @@ def test_pvalues_are_those_of_cases_in_memory(
         assert_allclose(getattr(result, curve), getattr(expected, curve), rtol=1e-9, atol=1e-15)
     assert (result.n_samples, result.kernel) == (N, expected.kernel)
     assert result.statements
-    assert "500 of 16,984 cases" in result.provenance["sample"]
+    assert "500 of 2,648 cases" in result.provenance["sample"]
     assert len(result.contributions) == 500
     assert wc.Witness.from_json(result.to_json()).groups[0].n_samples == result.groups[0].n_samples
 
@@ -83,7 +85,7 @@ def test_pvalues_are_those_of_cases_in_memory(
 def test_partitions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
     found, options = example("bernoulli", N), {"rng": 2, "n_resamples": 99}
-    results = [wc.witness(*partitioned(found, size), **options) for size in (N, (N - 1, 1), 5000)]
+    results = [wc.witness(*partitioned(found, size), **options) for size in (N, (N - 1, 1), 700)]
     assert len({(result.pvalue, result.groups[0].statement) for result in results}) == 1
     expected = wc.witness(*in_memory(found), **options).pvalue
     assert results[0].pvalue == expected
@@ -97,7 +99,7 @@ def test_numbers_of_a_group_are_those_of_all_its_cases(monkeypatch: pytest.Monke
     monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 2000)
     y, family, (mu, sigma) = example("normal", N)
     y = y + np.where(mu > 0.9, 0.5 * sigma, 0.0)
-    result = wc.witness(*partitioned((y, family, (mu, sigma)), 6000), **OPTIONS)
+    result = wc.witness(*partitioned((y, family, (mu, sigma)), 900), **OPTIONS)
     group = result.groups[0]
     said = re.fullmatch(
         r"targets (exceed|fall below) the predicted (median|[\d.]+% quantile) .* "
@@ -191,8 +193,8 @@ def test_segments_are_those_of_cases_in_memory(monkeypatch: pytest.MonkeyPatch) 
     }
     found = np.where((region == "North") & (np.arange(N) % 20 == 0), 1, y), family, (p,)
     expected = wc.witness(*in_memory(found), segments=columns, **OPTIONS)
-    parts = {name: cut(column, 6000) for name, column in columns.items()}
-    result = wc.witness(*partitioned(found, 7000), segments=parts, **OPTIONS)
+    parts = {name: cut(column, 900) for name, column in columns.items()}
+    result = wc.witness(*partitioned(found, 1100), segments=parts, **OPTIONS)
     assert result.pvalue == expected.pvalue
     assert [s.where for s in result.segments] == [s.where for s in expected.segments]
     assert len(result.segments) == 2 + 2 + 4 + 4 + 4
@@ -206,10 +208,10 @@ def test_segments_are_those_of_cases_in_memory(monkeypatch: pytest.MonkeyPatch) 
     for segment in result.segments[:2]:
         assert set(region[segment.cases]) == {segment.where.removeprefix("for region = ")}
     frame = dd.from_dask_array(da.stack([parts["floor"], parts["age"]], axis=1), columns=["floor", "age"])
-    again = wc.witness(*partitioned(found, 6000), segments=frame, **OPTIONS)
+    again = wc.witness(*partitioned(found, 900), segments=frame, **OPTIONS)
     assert [s.where for s in again.segments] == [s.where for s in expected.segments[4:12]]
     with pytest.raises(ValueError, match=r"segments\['id'\] has 1001 different labels"):
-        wc.witness(*partitioned(found, 7000), segments={"id": cut(np.arange(N).astype(str), 7000)}, **OPTIONS)
+        wc.witness(*partitioned(found, 1100), segments={"id": cut(np.arange(N).astype(str), 1100)}, **OPTIONS)
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -233,22 +235,22 @@ def test_what_is_refused_says_what_to_do() -> None:
     y, family, (loc, scale) = example("vectors", N)
     scale[7] = 0.0
     with pytest.raises(ValueError, match=r"some predictions have no spread"):
-        wc.witness(*partitioned((y, family, (loc, scale)), 9000), **OPTIONS)
+        wc.witness(*partitioned((y, family, (loc, scale)), 1500), **OPTIONS)
     y, pred = partitioned(example("normal", 300), 200)
     with pytest.raises(ValueError, match=r"engine is not supported .*sample_cases"):
         wc.witness(y, pred, engine="tiled")
-    y, pred = partitioned(example("normal", N), 9000)
+    y, pred = partitioned(example("normal", N), 1500)
     with pytest.raises(ValueError, match="weights must be positive for at least 2 of the cases, and only 1"):
-        wc.witness(y, pred, weights=cut((np.arange(N) == 5).astype(float), 9000), **OPTIONS)
+        wc.witness(y, pred, weights=cut((np.arange(N) == 5).astype(float), 1500), **OPTIONS)
     with pytest.raises(ValueError, match="n_resamples"):
         wc.witness(y, pred, n_resamples=5)
 
 
 def test_the_target_is_no_segment() -> None:
     found = wrong("normal")
-    y, pred = partitioned(found, 9000)
+    y, pred = partitioned(found, 1500)
     with pytest.raises(ValueError, match=r"segments\['y'\] is the target itself"):
-        wc.witness(y, pred, segments={"y": cut(found[0], 7000)}, **OPTIONS)
+        wc.witness(y, pred, segments={"y": cut(found[0], 1100)}, **OPTIONS)
 
 
 @pytest.mark.parametrize("hidden", [0.0, 1e-13])
