@@ -35,34 +35,36 @@ def _on_the_cluster(client: Client) -> Iterator[None]:
         yield
 
 
+@pytest.mark.usefixtures("few_cases_are_many")
 @pytest.mark.filterwarnings("ignore:with n_resamples:UserWarning")
 def test_two_workers_give_the_numbers_of_one_process(client: Client) -> None:
-    found = example("normal", 20_000)
+    found = example("normal", 2500)
     assert len(client.scheduler_info()["workers"]) == 2
     expected = wc.calibration_test(*in_memory(found), rng=1, n_resamples=9)
-    result = wc.calibration_test(*partitioned(found, 7000), rng=1, n_resamples=9)
+    result = wc.calibration_test(*partitioned(found, 900), rng=1, n_resamples=9)
     assert result.pvalue == expected.pvalue
     assert result.provenance["pvalues"] == expected.provenance["pvalues"]
     assert_allclose(result.statistic, expected.statistic, rtol=1e-10)
     groups = {"rng": 1, "n_resamples": 19, "max_groups": 1}
-    witness = wc.witness(*partitioned(found, 7000), **groups)
+    witness = wc.witness(*partitioned(found, 900), **groups)
     assert witness.pvalue == wc.witness(*in_memory(found), **groups).pvalue
-    assert_allclose(float(wc.nll(*partitioned(found, 7000))), float(wc.nll(*in_memory(found))), rtol=1e-12)
+    assert_allclose(float(wc.nll(*partitioned(found, 900))), float(wc.nll(*in_memory(found))), rtol=1e-12)
 
 
+@pytest.mark.usefixtures("few_cases_are_many")
 @pytest.mark.filterwarnings("ignore:with n_resamples:UserWarning")
 def test_two_workers_tell_the_same_beside_the_pvalue(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of cases that do not fit into memory: bets, blocks and squares of vectors travel."""
     monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 500)
-    found = example("vectors", 17_000)
+    found = example("vectors", 2150)
     options: dict[str, Any] = {"rng": 1, "n_resamples": 5, "kernel": SMOOTH, "locations": 2}
     expected = wc.calibration_test(*in_memory(found), **options)
-    result = wc.calibration_test(*partitioned(found, 9000), **options)
+    result = wc.calibration_test(*partitioned(found, 1100), **options)
     assert result.pvalue == expected.pvalue
     told = [(float(r.estimate), r.effect_size, r.log_e_value) for r in (result, expected)]
     assert_allclose(*told, rtol=1e-10)
     groups = {"rng": 1, "n_resamples": 19, "max_groups": 1, "locations": 2, "kernel": SMOOTH}
-    witness = wc.witness(*partitioned(found, 9000), **groups)
+    witness = wc.witness(*partitioned(found, 1100), **groups)
     assert witness.pvalue == wc.witness(*in_memory(found), **groups).pvalue
 
 
