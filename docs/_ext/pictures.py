@@ -2,7 +2,8 @@
 
 ``picture`` is a block of code that is run when the page is built; the figure that it leaves is shown below
 it. Blocks of a page share their names. ``:hide:`` shows the figure alone, ``:alt:`` says what is on it for
-those who cannot see it, ``:caption:`` which question it answers. The tests run these blocks like all others.
+those who cannot see it, ``:caption:`` which question it answers. The tests run these blocks like others, on
+pages that have others.
 
 ``scraper`` does the same for the examples of the gallery. The colours of figures in both themes of the site
 are those of `wellcal.displays`, in a style sheet that is written when the site is built.

@@ -15,6 +15,8 @@ PAGES = pages()
 EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
 QUICK = {"training_with_skce": " --quick"}
 """Options of examples that are studies."""
+BY_SPHINX = {"{doctest}", "{testsetup}", "{picture}"}
+"""Blocks that `make docs` runs: pages that have no others are not run a second time."""
 CODE = re.compile(r"^\s*(>>>|from \S+ import |import \w|def \w|class \w|with \w|@\w)", re.MULTILINE)
 
 
@@ -24,8 +26,10 @@ def name_of(page: Path) -> str:
 
 def counts() -> dict[str, int]:
     """Blocks to be run, by page."""
-    found = {name_of(page): sum(b.language in RUN for b in blocks(page.read_text())) for page in PAGES}
-    return {name: count for name, count in found.items() if count}
+    found = {
+        name_of(page): [b.language for b in blocks(page.read_text()) if b.language in RUN] for page in PAGES
+    }
+    return {name: len(languages) for name, languages in found.items() if not BY_SPHINX.issuperset(languages)}
 
 
 def test_pages_are_found() -> None:
