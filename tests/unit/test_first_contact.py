@@ -435,7 +435,6 @@ def test_levels_of_a_curve_are_checked_and_all_shown() -> None:
     found = wc.quantile_calibration(MU, pred, levels=[0.1, 0.0])
     assert found.to_dict()["levels"] == [0.1, 0.0]
     assert [line.split()[0] for line in repr(found).splitlines()[2:]] == ["10%", "0%"]
-    pytest.importorskip("matplotlib")
     draw = wc.displays.QuantileCalibrationDisplay.from_predictions
     with pytest.raises(
         ValueError, match="levels must be numbers between 0 and 1, found 10; levels are shares"

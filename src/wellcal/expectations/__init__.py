@@ -3,8 +3,8 @@
 Importing the room registers its rules.
 """
 
-from wellcal.expectations import distances
+from wellcal.expectations import density_distances, distances
 from wellcal.expectations.rules import discrete, gaussian, laplacian
 
-RULES = (distances, discrete, gaussian, laplacian)
+RULES = (density_distances, distances, discrete, gaussian, laplacian)
 """Modules that register closed forms and distances when they are imported."""

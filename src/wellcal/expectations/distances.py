@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,26 +24,23 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.ops import Ops
 from wellcal._arrays.outer_sums import outer_sum
-from wellcal._arrays.rows import Rows, as_outer
+from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
-from wellcal.expectations.decompose import components_of, coordinate_lines, weighted_sum
+from wellcal.expectations.decompose import coordinate_lines
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import mean_discrepancy
 from wellcal.expectations.plans import Notes
-from wellcal.expectations.rules import hellinger
 from wellcal.expectations.transport import TransportDistance, TransportRows
 from wellcal.kernels.metrics import (
     DISTANCES,
     Euclidean,
-    Hellinger,
     MaximumMeanDiscrepancy,
     Metric,
     MixtureWasserstein,
     RootCovariance,
-    TotalVariation,
     UnavailableError,
     Wasserstein,
 )
@@ -53,7 +49,6 @@ from wellcal.predictions import (
     Categorical,
     DiagonalNormal,
     Laplace,
-    LogNormal,
     Mixture,
     MultivariateNormal,
     Normal,
@@ -263,93 +258,6 @@ def _of_root_covariance(
 ) -> PreparedDistance:
     root = matrix_root(widen(predictions.cov))
     return embedded(predictions.loc, namespace(root).reshape(root, (len(predictions), -1)))
-
-
-# -- probabilities and densities -----------------------------------------------------------------
-
-
-@DISTANCES.register(TotalVariation, Bernoulli)
-def _total_variation_of_bernoulli(
-    metric: TotalVariation, predictions: Bernoulli, how: Context
-) -> PreparedDistance:
-    return embedded(predictions.probs, degree=1.0)
-
-
-@DISTANCES.register(TotalVariation, Categorical)
-@DISTANCES.register(TotalVariation, Mixture)
-def _total_variation(metric: TotalVariation, predictions: Predictions, how: Context) -> PreparedDistance:
-    probabilities = _class_probabilities(predictions)
-    if probabilities is None:
-        raise unavailable(metric, predictions)
-    return embedded(0.5 * probabilities, degree=1.0)
-
-
-def _class_probabilities(predictions: Predictions) -> Array | None:
-    """Class probabilities of a finite family, or of a mixture of such."""
-    if not all(isinstance(family, (Bernoulli, Categorical)) for family, _ in components_of(predictions)):
-        return None
-    return weighted_sum(predictions, lambda family: widen(family.class_probs()))
-
-
-class LocationScale(NamedTuple):
-    """Rows of normals, ``(n, d)`` each."""
-
-    loc: Array
-    scale: Array
-
-
-@dataclass(frozen=True)
-class HellingerDistance:
-    """``H^2 = 1 - BC`` from the logarithm of the Bhattacharyya coefficient, exact for near predictions.
-
-    The coefficient takes a pair of arrays for each array of the rows.
-    """
-
-    log_coefficient: Callable[..., Array]
-    degree: float = 2.0
-    width: int = 2
-    calls_user = False
-
-    def tile(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
-        """All pairs of rows."""
-        return self.paired(ops, *as_outer(a, b))
-
-    def paired(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
-        """Matching rows."""
-        return -ops.expm1(self.log_coefficient(ops, *zip(a, b, strict=True)))
-
-
-@DISTANCES.register(Hellinger, Bernoulli)
-@DISTANCES.register(Hellinger, Categorical)
-@DISTANCES.register(Hellinger, Mixture)
-def _hellinger_of_classes(metric: Hellinger, predictions: Predictions, how: Context) -> PreparedDistance:
-    probabilities = _class_probabilities(predictions)
-    if probabilities is None:
-        raise unavailable(metric, predictions)
-    return embedded(ops_for(namespace(probabilities)).root(probabilities) * math.sqrt(0.5))
-
-
-@DISTANCES.register(Hellinger, Normal)
-@DISTANCES.register(Hellinger, DiagonalNormal)
-def _hellinger_of_normals(
-    metric: Hellinger, predictions: Normal | DiagonalNormal, how: Context
-) -> PreparedDistance:
-    return _between_normals(predictions.loc, predictions.scale)
-
-
-@DISTANCES.register(Hellinger, LogNormal)
-def _hellinger_of_log_normals(metric: Hellinger, predictions: LogNormal, how: Context) -> PreparedDistance:
-    return _between_normals(predictions.mu, predictions.sigma)
-
-
-def _between_normals(loc: Array, scale: Array) -> PreparedDistance:
-    rows = LocationScale(*(embedded(parameter).rows for parameter in (loc, scale)))
-    return PreparedDistance(HellingerDistance(hellinger.normal), rows)
-
-
-@DISTANCES.register(Hellinger, Poisson)
-def _hellinger_of_poissons(metric: Hellinger, predictions: Poisson, how: Context) -> PreparedDistance:
-    return PreparedDistance(HellingerDistance(hellinger.poisson), (widen(predictions.rate),))
 
 
 # -- Wasserstein -----------------------------------------------------------------------------

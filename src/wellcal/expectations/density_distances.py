@@ -1,0 +1,118 @@
+"""Distances between probabilities and densities: total variation and Hellinger's distance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from wellcal._arrays.namespaces import (
+    Array,
+    namespace,
+    widen,
+)
+from wellcal._arrays.ops import Ops, ops_for
+from wellcal._arrays.rows import as_outer
+from wellcal.expectations.decompose import components_of, weighted_sum
+from wellcal.expectations.distances import Context, PreparedDistance, embedded, unavailable
+from wellcal.expectations.rules import hellinger
+from wellcal.kernels.metrics import (
+    DISTANCES,
+    Hellinger,
+    TotalVariation,
+)
+from wellcal.predictions import (
+    Bernoulli,
+    Categorical,
+    DiagonalNormal,
+    LogNormal,
+    Mixture,
+    Normal,
+    Poisson,
+    Predictions,
+)
+
+
+@DISTANCES.register(TotalVariation, Bernoulli)
+def _total_variation_of_bernoulli(
+    metric: TotalVariation, predictions: Bernoulli, how: Context
+) -> PreparedDistance:
+    return embedded(predictions.probs, degree=1.0)
+
+
+@DISTANCES.register(TotalVariation, Categorical)
+@DISTANCES.register(TotalVariation, Mixture)
+def _total_variation(metric: TotalVariation, predictions: Predictions, how: Context) -> PreparedDistance:
+    probabilities = _class_probabilities(predictions)
+    if probabilities is None:
+        raise unavailable(metric, predictions)
+    return embedded(0.5 * probabilities, degree=1.0)
+
+
+def _class_probabilities(predictions: Predictions) -> Array | None:
+    """Class probabilities of a finite family, or of a mixture of such."""
+    if not all(isinstance(family, (Bernoulli, Categorical)) for family, _ in components_of(predictions)):
+        return None
+    return weighted_sum(predictions, lambda family: widen(family.class_probs()))
+
+
+class LocationScale(NamedTuple):
+    """Rows of normals, ``(n, d)`` each."""
+
+    loc: Array
+    scale: Array
+
+
+@dataclass(frozen=True)
+class HellingerDistance:
+    """``H^2 = 1 - BC`` from the logarithm of the Bhattacharyya coefficient, exact for near predictions.
+
+    The coefficient takes a pair of arrays for each array of the rows.
+    """
+
+    log_coefficient: Callable[..., Array]
+    degree: float = 2.0
+    width: int = 2
+    calls_user = False
+
+    def tile(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
+        """All pairs of rows."""
+        return self.paired(ops, *as_outer(a, b))
+
+    def paired(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
+        """Matching rows."""
+        return -ops.expm1(self.log_coefficient(ops, *zip(a, b, strict=True)))
+
+
+@DISTANCES.register(Hellinger, Bernoulli)
+@DISTANCES.register(Hellinger, Categorical)
+@DISTANCES.register(Hellinger, Mixture)
+def _hellinger_of_classes(metric: Hellinger, predictions: Predictions, how: Context) -> PreparedDistance:
+    probabilities = _class_probabilities(predictions)
+    if probabilities is None:
+        raise unavailable(metric, predictions)
+    return embedded(ops_for(namespace(probabilities)).root(probabilities) * math.sqrt(0.5))
+
+
+@DISTANCES.register(Hellinger, Normal)
+@DISTANCES.register(Hellinger, DiagonalNormal)
+def _hellinger_of_normals(
+    metric: Hellinger, predictions: Normal | DiagonalNormal, how: Context
+) -> PreparedDistance:
+    return _between_normals(predictions.loc, predictions.scale)
+
+
+@DISTANCES.register(Hellinger, LogNormal)
+def _hellinger_of_log_normals(metric: Hellinger, predictions: LogNormal, how: Context) -> PreparedDistance:
+    return _between_normals(predictions.mu, predictions.sigma)
+
+
+def _between_normals(loc: Array, scale: Array) -> PreparedDistance:
+    rows = LocationScale(*(embedded(parameter).rows for parameter in (loc, scale)))
+    return PreparedDistance(HellingerDistance(hellinger.normal), rows)
+
+
+@DISTANCES.register(Hellinger, Poisson)
+def _hellinger_of_poissons(metric: Hellinger, predictions: Poisson, how: Context) -> PreparedDistance:
+    return PreparedDistance(HellingerDistance(hellinger.poisson), (widen(predictions.rate),))
