@@ -17,6 +17,7 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
 from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.equality import first_equal
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.remembered import Remembered
 from wellcal.expectations.nodes import Part, in_order
@@ -89,7 +90,8 @@ class LowRank:
         if old == self.size:
             return known
         mean = _mean_kernel(values, weights, self.pivots[old:], self.lengthscale)
-        rest = _solved(self.lower[old:, old:], mean - known @ self.lower[old:, :old].T)
+        from_known = (known @ self.lower[old:, :old].T)[first_equal(known)]
+        rest = _solved(self.lower[old:, old:], mean - from_known)
         return np.concatenate([known, rest], axis=1)
 
 
@@ -136,7 +138,9 @@ def _mean_kernel(values: NDArray, weights: NDArray | None, at: NDArray, lengthsc
 
 
 def _solved(lower: NDArray, values: NDArray) -> NDArray:
-    return np.asarray(solve_triangular(lower, values.T, lower=True, check_finite=False)).T
+    """``L^-1 v`` for rows v, equal for rows that are: small pivots make much of their last digits."""
+    found = np.asarray(solve_triangular(lower, values.T, lower=True, check_finite=False)).T
+    return found[first_equal(values)]
 
 
 def _gaussian(x: NDArray, y: NDArray, lengthscale: float) -> NDArray:

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.equality import first_equal
 from wellcal._arrays.namespaces import (
     Array,
     device_of,
@@ -99,10 +100,7 @@ def _in_fewer_coordinates(form: FiniteForm, rows: WeightRows) -> tuple[FiniteFor
         return form, rows
     triangle = np.asarray(cast("Any", np.linalg.qr(rows.weights.T, mode="r")))
     rotated = np.ascontiguousarray(triangle.T)
-    # Predictions that are equal stay so, to the last digit.
-    first: dict[bytes, int] = {}
-    index = [first.setdefault(row.tobytes(), k) for k, row in enumerate(rows.weights)]
-    return FiniteForm(None, n), WeightRows(rotated[index])
+    return FiniteForm(None, n), WeightRows(rotated[first_equal(rows.weights)])
 
 
 _FEW_FEATURES = 256  # up to here a rotation gains nothing
