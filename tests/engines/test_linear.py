@@ -13,6 +13,8 @@ from wellcal._arrays.chunks import limited
 from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.ops import ops_for
 from wellcal.engines import Linear, Tiled, choose_engine, linear, planar
+from wellcal.engines.banded import in_bands
+from wellcal.engines.controls import ExactRows
 from wellcal.engines.multipoles import Tree, plane_sums
 from wellcal.engines.running_sums import line_sums
 from wellcal.expectations.feature_bands import bands_of
@@ -291,6 +293,31 @@ def test_bands_of_other_problems(name: str) -> None:
         exact = wc.skce(y, pred, engine=Tiled(precision="float64"), **options)
     assert found.value == pytest.approx(exact.value, abs=1e-3 * exact.standard_error)
     assert found.standard_error == pytest.approx(exact.standard_error, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["one scale", "several wide"])
+def test_control_rows_of_bands_are_those_of_closed_forms(name: str) -> None:
+    """They are added up from the features of bands, and from the pairs of cases that are in none."""
+    problem = prepare(*_sharp(name))
+    (banded,) = in_bands(problem, np.float32) or [None]
+    assert banded is not None
+    found, exact = ExactRows.of(N), ExactRows.of(N)
+    banded.row_sums(6, found)
+    exact.add(problem)
+    assert np.abs(found.sums - exact.sums).max() <= 1e-10 * np.abs(exact.sums).max()
+
+
+def test_bands_are_taken_only_where_they_spare_work() -> None:
+    """Each case is in a tree for each of its bands: a few hundred features are quicker all at once."""
+    rng = np.random.default_rng(12)
+    loc, scale = rng.normal(size=N), 0.6 * np.exp(0.3 * rng.normal(size=N))
+    loc[:2] = -60.0, 60.0  # from here to there are 300 features
+    pred = wc.Laplace(loc, scale)
+    problem = prepare(rng.laplace(loc, scale), pred, ON_NORMALS @ Gaussian(1.0))
+    bands = bands_of(problem.terms[0].on_targets, problem.rows[0].on_targets)
+    assert bands is not None
+    assert 2.0 * N < bands.visits < 4.0 * N
+    assert in_bands(problem, np.float32) is None
 
 
 def test_work_on_sharp_predictions_grows_with_cases_and_not_with_features() -> None:

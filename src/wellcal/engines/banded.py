@@ -12,6 +12,7 @@ from wellcal._arrays.chunks import Chunk, in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows
+from wellcal.engines.controls import ExactRows
 from wellcal.engines.multipoles import Kind
 from wellcal.engines.planar import Planar
 from wellcal.expectations.bilinear import FiniteForm, Form, WeightRows, cost_of
@@ -20,7 +21,8 @@ from wellcal.expectations.feature_bands import Band, Bands, bands_of
 from wellcal.problem.problem import Problem, TermRows
 from wellcal.problem.weights import WeightedForm, WeightedRows
 
-_SPARED = 0.5  # share of all features that cases meet in bands: with more, bands are not worth it
+_OF_A_TREE = 130.0  # features that take as long to make as all else that multipoles do for a case
+_SPARED = 0.7  # share of the work that bands take: with more, they are not worth it
 _OF_A_FEATURE = 100.0  # evaluations that take as long as one feature of a case in multipoles
 _OF_A_BAND = 4e5  # the same for what a band takes beside its cases
 
@@ -86,9 +88,11 @@ class Banded:
         pairs = len(bands.alone) * float(bands.n) * cost_of(self.problem.terms[0].on_targets)
         return _OF_A_FEATURE * bands.meetings + _OF_A_BAND * bands.count + pairs
 
-    def row_sums(self, order: int) -> NDArray:
-        """Sums of the term over all other cases."""
+    def row_sums(self, order: int, exact: ExactRows | None = None) -> NDArray:
+        """Sums of the term over all other cases; those of some of them without multipoles go to `exact`."""
         out = self._of_those_alone()
+        if exact is not None:
+            exact.sums[:] += out[exact.cases]
         (term,), (rows,) = self.problem.terms, self.problem.rows
         points, done, told = np.asarray(rows.on_predictions), 0.0, reporter()
         total = self.inside.bands.meetings
@@ -99,6 +103,9 @@ class Banded:
             own = TermRows(WeightRows(found.values), points[band.cases])
             plain = replace(term, on_targets=FiniteForm(None, found.values.shape[1]))
             out[band.cases] += Planar.of(plain, own, self.kind).row_sums(order)
+            if exact is not None:
+                in_band = replace(self.problem, n=len(band.cases), terms=(plain,), rows=(own,))
+                exact.add(in_band, band.cases)
             done += len(band.cases) * float(band.source.size)
         told("bands of features", total, total)
         return out
@@ -123,12 +130,18 @@ def in_bands(problem: Problem, kind: Kind) -> list[Banded] | None:
     found: list[Banded] = []
     for k, (term, rows) in enumerate(zip(problem.terms, problem.rows, strict=True)):
         inside = _InBands.of(term.on_targets, rows.on_targets)
-        if inside is None or inside.bands.meetings > _SPARED * inside.bands.together * problem.n:
+        if inside is None or not _is_less(inside.bands):
             return None
         alone = replace(problem, terms=(problem.terms[k],), rows=(problem.rows[k],))
         found.append(Banded(alone, inside, kind))
     pairs = 0.5 * float(problem.n) ** 2 * sum(term.cost for term in problem.terms)
     return found if sum(term.effort for term in found) < pairs else None
+
+
+def _is_less(bands: Bands) -> bool:
+    """Whether bands take less than all features at once: each case is in the tree of each of its bands."""
+    in_bands = bands.meetings + _OF_A_TREE * bands.visits
+    return in_bands <= _SPARED * (bands.together + _OF_A_TREE) * bands.n
 
 
 def describe_bands(terms: list[Banded]) -> dict[str, Any]:

@@ -18,6 +18,42 @@ _CONTROLS = 128  # rows that are compared with exact ones
 
 
 @dataclass(frozen=True)
+class ExactRows:
+    """Some cases, drawn at random, and their sums over all others, as far as these are added up.
+
+    Attributes
+    ----------
+    cases, sums
+        Positions, ascending, and sums.
+    """
+
+    cases: NDArray
+    sums: NDArray
+
+    @classmethod
+    def of(cls, n: int) -> ExactRows:
+        cases = np.sort(np.random.default_rng(0).choice(n, min(n, _CONTROLS), replace=False))
+        return cls(cases, np.zeros(len(cases)))
+
+    def add(self, problem: Problem, members: NDArray | None = None) -> None:
+        """Add the sums of a problem: of all cases, or of some `members`, by their ascending positions."""
+        places, within = np.arange(len(self.cases)), self.cases
+        if members is not None:
+            within = np.minimum(np.searchsorted(members, self.cases), len(members) - 1)
+            places = np.flatnonzero(members[within] == self.cases)
+            within = within[places]
+        told = reporter()
+        told("control rows", 0, problem.n)
+        for some in in_chunks(problem.n, max(1, len(within)), within=budget.cache):
+            with np.errstate(over="ignore", under="ignore"):
+                h = np.asarray(problem.values(within, some))
+            inside = np.flatnonzero((within >= some.start) & (within < some.stop))
+            h[inside, within[inside] - some.start] = 0.0
+            self.sums[places] += h.sum(axis=1)
+            told("control rows", some.stop, problem.n)
+
+
+@dataclass(frozen=True)
 class Controls:
     """Some cases, their exact sums, and what errors of the sum over all pairs are measured in.
 
@@ -38,18 +74,15 @@ class Controls:
 
     @classmethod
     def of(cls, exact: Problem) -> Controls:
-        n = exact.n
-        cases = np.sort(np.random.default_rng(0).choice(n, min(n, _CONTROLS), replace=False))
-        sums, told = np.zeros(len(cases)), reporter()
-        told("control rows", 0, n)
-        for some in in_chunks(n, len(cases), within=budget.cache):
-            with np.errstate(over="ignore", under="ignore"):
-                h = np.asarray(exact.values(cases, some))
-            inside = np.flatnonzero((cases >= some.start) & (cases < some.stop))
-            h[inside, cases[inside] - some.start] = 0.0
-            sums += h.sum(axis=1)
-            told("control rows", some.stop, n)
-        return cls(n, cases, sums, null_deviation(exact))
+        """Those of a problem whose values are quick to have."""
+        rows = ExactRows.of(exact.n)
+        rows.add(exact)
+        return cls.from_rows(rows, exact)
+
+    @classmethod
+    def from_rows(cls, rows: ExactRows, problem: Problem) -> Controls:
+        """Those whose sums were added up elsewhere."""
+        return cls(problem.n, rows.cases, rows.sums, null_deviation(problem))
 
     @property
     def deviation(self) -> float:

@@ -14,7 +14,7 @@ from wellcal._arrays.namespaces import NDArray, is_numpy
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.banded import Banded, describe_bands, in_bands
 from wellcal.engines.base import Support
-from wellcal.engines.controls import Controls
+from wellcal.engines.controls import Controls, ExactRows
 from wellcal.engines.mixed import AUTO_FROM
 from wellcal.engines.multipoles import Kind
 from wellcal.engines.planar import Planar
@@ -229,16 +229,23 @@ class Linear(Tiled):
         """Of numbers in multipoles."""
         return np.float64 if self.precision == "float64" else np.float32
 
-    def _in_a_plane(self, exact: Problem, terms: Sequence[Planar | Banded]) -> _Found | str:
-        """Multipoles of rising order, until control rows agree."""
-        controls = Controls.of(exact)
-        in_float64, error = self._kind is np.float64, math.inf
+    def _in_a_plane(self, exact: Problem, terms: Sequence[Planar] | Sequence[Banded]) -> _Found | str:
+        """Multipoles of rising order, until control rows agree.
+
+        Those of bands are added up beside the first sums, while the features of a band are there.
+        """
+        controls = None if any(isinstance(term, Banded) for term in terms) else Controls.of(exact)
+        in_float64, error, deviation = self._kind is np.float64, math.inf, 0.0
         for order in _orders(exact.n, in_float64):
-            rows = np.zeros(exact.n)
+            watched, rows = ExactRows.of(exact.n), np.zeros(exact.n)
             for term in terms:
-                rows += term.row_sums(order)
-            error = controls.error(rows)
-            if error <= self.tolerance * controls.deviation:
+                if isinstance(term, Planar):
+                    rows += term.row_sums(order)
+                else:
+                    rows += term.row_sums(order, watched if controls is None else None)
+            controls = Controls.from_rows(watched, exact) if controls is None else controls
+            error, deviation = controls.error(rows), controls.deviation
+            if error <= self.tolerance * deviation:
                 said = {
                     "engine": self.name,
                     **describe_bands([term for term in terms if isinstance(term, Banded)]),
@@ -247,7 +254,7 @@ class Linear(Tiled):
                     **controls.describe(error),
                 }
                 return _Found.of(rows, said)
-        off = error / max(controls.deviation, 1e-300)
+        off = error / max(deviation, 1e-300)
         return f"by control rows multipoles are off by {off:.1e} standard deviations of the sum"
 
 

@@ -89,6 +89,11 @@ class Bands:
         """Number of bands."""
         return sum(len(line.members) for line in self.lines)
 
+    @property
+    def visits(self) -> int:
+        """Bands of a case, summed over cases."""
+        return sum(len(cases) for line in self.lines for cases in line.members)
+
     def __iter__(self) -> Iterator[Band]:
         for line in self.lines:
             yield from line.bands()
