@@ -21,8 +21,6 @@ from wellcal.expectations.feature_bands import Band, Bands, bands_of
 from wellcal.problem.problem import Problem, TermRows
 from wellcal.problem.weights import WeightedForm, WeightedRows
 
-_OF_A_TREE = 130.0  # features that take as long to make as all else that multipoles do for a case
-_SPARED = 0.7  # share of the work that bands take: with more, they are not worth it
 _OF_A_FEATURE = 100.0  # evaluations that take as long as one feature of a case in multipoles
 _OF_A_BAND = 4e5  # the same for what a band takes beside its cases
 
@@ -130,18 +128,12 @@ def in_bands(problem: Problem, kind: Kind) -> list[Banded] | None:
     found: list[Banded] = []
     for k, (term, rows) in enumerate(zip(problem.terms, problem.rows, strict=True)):
         inside = _InBands.of(term.on_targets, rows.on_targets)
-        if inside is None or not _is_less(inside.bands):
+        if inside is None or not inside.bands.pays:
             return None
         alone = replace(problem, terms=(problem.terms[k],), rows=(problem.rows[k],))
         found.append(Banded(alone, inside, kind))
     pairs = 0.5 * float(problem.n) ** 2 * sum(term.cost for term in problem.terms)
     return found if sum(term.effort for term in found) < pairs else None
-
-
-def _is_less(bands: Bands) -> bool:
-    """Whether bands take less than all features at once: each case is in the tree of each of its bands."""
-    in_bands = bands.meetings + _OF_A_TREE * bands.visits
-    return in_bands <= _SPARED * (bands.together + _OF_A_TREE) * bands.n
 
 
 def describe_bands(terms: list[Banded]) -> dict[str, Any]:

@@ -44,6 +44,14 @@ _FURTHEST_BAND = (
 _MOST_MEETINGS = 64  # of a case with bands, on average
 
 
+_OF_A_TREE = 130.0  # features that take as long to make as all else that multipoles do for a case
+_SPARED = 0.7  # share of the work that bands take: with more, they are not worth it
+
+
+def _work(features: float, trees: float) -> float:
+    return features + _OF_A_TREE * trees
+
+
 class Band(NamedTuple):
     """Some of the features.
 
@@ -94,13 +102,18 @@ class Bands:
         """Bands of a case, summed over cases."""
         return sum(len(cases) for line in self.lines for cases in line.members)
 
+    @property
+    def pays(self) -> bool:
+        """Whether bands take less than all features at once: a case is in the tree of each of its bands."""
+        return _work(self.meetings, self.visits) <= _SPARED * self.n * _work(self.together, 1.0)
+
     def __iter__(self) -> Iterator[Band]:
         for line in self.lines:
             yield from line.bands()
 
 
 def bands_of(form: Form, rows: Measure) -> Bands | None:
-    """Features in bands; None where there are none, or where cases reach too many.
+    """Features in bands; None where there are none, where cases reach too many, or most of all there are.
 
     Parameters
     ----------
@@ -132,6 +145,9 @@ def bands_of(form: Form, rows: Measure) -> Bands | None:
     reached = [_Reached.of(lengthscale, rows) for _, lengthscale in scales]
     if all(each.span < _FEW for each in reached):
         return None
+    likely = [1.0 + each.widest / _IN_A_BAND for each in reached]  # bands that a run of cells falls into
+    if sum(_work(_IN_A_BAND * trees, trees) for trees in likely) > _work(sum(e.span for e in reached), 1.0):
+        return None  # without looking for them
     alone = np.flatnonzero(np.any([each.too_far(n) for each in reached], axis=0))
     lines: list[_Line] = []
     for (root, lengthscale), each in zip(scales, reached, strict=True):
@@ -151,21 +167,24 @@ class _Reached(NamedTuple):
     last: NDArray
     case: NDArray
     origin: float
+    widest: float  # cells of the widest component of a case, on average
 
     @classmethod
     def of(cls, lengthscale: float, rows: Measure) -> _Reached:
         step = step_of(lengthscale)
         origin = float(np.median(np.asarray(cast("Any", rows[0].element).x[0])))
         found: list[tuple[NDArray, NDArray, NDArray]] = []
+        widest = np.zeros(1)
         for part in rows:
             element: Any = part.element
             x = np.asarray(element.x[0]) - origin
             reach = _BEYOND * reach_of(lengthscale, part.kind, width_of(element, 0))
             case = np.broadcast_to(np.arange(len(x))[:, None], x.shape)
             ends = np.floor((x - reach) / step), np.ceil((x + reach) / step)
+            widest = np.maximum(widest, np.max(ends[1] - ends[0], axis=1))
             found.append((ends[0].reshape(-1), ends[1].reshape(-1), case.reshape(-1)))
         first, last, case = (np.concatenate([each[k] for each in found]) for k in range(3))
-        return cls(first, last, case, origin)
+        return cls(first, last, case, origin, float(widest.mean()))
 
     @property
     def span(self) -> float:
@@ -190,7 +209,7 @@ class _Reached(NamedTuple):
         if not len(alone):
             return self
         kept = ~np.isin(self.case, alone)
-        return _Reached(self.first[kept], self.last[kept], self.case[kept], self.origin)
+        return self._replace(first=self.first[kept], last=self.last[kept], case=self.case[kept])
 
 
 @dataclass(frozen=True)
