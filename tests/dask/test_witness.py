@@ -82,7 +82,7 @@ def test_pvalues_are_those_of_cases_in_memory(
 
 
 def test_of_draws_all_cases_and_segments_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups by mean or spread of the draws change when these are swapped: in partitions nobody looks at them."""
+    """Groups by mean or spread of draws change when these are swapped: in partitions nobody looks at them."""
     monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
     found, options = wrong("draws"), {"rng": 1, "n_resamples": 19, "locations": 5}
     thirds = np.arange(N) % 3

@@ -157,7 +157,7 @@ def directions_for(
 ) -> list[Direction]:
     """Directions for some predictions; those of draws have no summaries.
 
-    Groups that are made of draws change when draws are swapped with targets, which is looked at in memory only.
+    Groups that are made of draws change when these are swapped with targets: that is for cases in memory.
     """
     return directions_of_draws(predictions, levels) if drawn else directions_in(predictions, levels, overview)
 

@@ -195,7 +195,9 @@ class _Run:
             "partitions": len(self.cases.blocks),
         }
         if drawn:
-            provenance["groups"] = "all cases and segments: those by mean or spread of draws need cases in memory"
+            provenance["groups"] = (
+                "all cases and segments: those by mean or spread of draws need cases in memory"
+            )
         if self.weighing is not None:
             provenance["weights"] = self.weighing.worth  # of all cases, not of the sample
         of_segments = tuple(map(describe, told_segments(scanned, test)))

@@ -40,8 +40,8 @@ class Axis:
     share
         Whether it is a share, which is told in percent.
     swapped
-        Cells of cases for each member of their pooled sets as the target, ``(n, S + 1)``, where predictions are
-        draws; else None.
+        Cells of cases for each member of their pooled sets as the target, ``(n, S + 1)``, where predictions
+        are draws; else None.
     """
 
     name: str

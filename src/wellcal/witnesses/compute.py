@@ -140,9 +140,10 @@ def witness(
     it, for if that one errs, it does.
 
     Predictions that are draws (``Samples(kind="draws")``) exchange their target with one of their draws, and
-    mean, spread and quantiles are those of what are then the draws: groups of the observed targets are made of
-    the draws alone. What is expected in a group is the mean over all that are in it when they are the target:
-    draws that happen to lie close together leave out more targets than others, of a calibrated model too.
+    mean, spread and quantiles are those of what are then the draws: groups of the observed targets are made
+    of the draws alone. What is expected in a group is the mean over all that are in it when they are the
+    target: draws that happen to lie close together leave out more targets than others, of a calibrated model
+    too.
 
     Cost: that of :func:`wellcal.skce` for the contributions, O(R n) for each location and direction, O(R) for
     each group. A million normals take some two minutes and 2.5 GB.
@@ -351,9 +352,11 @@ def _groups(
     def describe(told: Told) -> Group:
         direction = told.candidate.direction
         inside = np.flatnonzero(told.candidate.cases.mask)
-        found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
+        values = np.asarray(direction.of(observed)[0][inside], dtype=np.float64)
+        found = float(np.average(values, weights=w[inside]))
         means = Means(found, candidates.promised(told.candidate), float(parts[inside].sum()))
-        return group_of(told, means, inside, setup.n_resamples)
+        group = group_of(told, means, inside, setup.n_resamples)
+        return group.described_by(group.rule, values - direction.expected[inside])
 
     groups = test.striking(most, alpha)
     return tuple(map(describe, groups)), tuple(map(describe, told_segments(candidates, test)))
@@ -384,7 +387,7 @@ def group_of(told: Told, means: Means, cases: NDArray, n_resamples: int, n_all: 
     what, numbers = direction.describe(means.observed, means.expected)
     size = len(cases) if n_all is None else n_all
     known = group.sides is not None and direction.name
-    rule = Rule(group.sides or (), direction.name, direction.levels) if known else None
+    rule = Rule(group.sides or (), direction.name, direction.levels, direction.label) if known else None
     found = Group(
         statement=f"{what} {group.where} ({numbers}; {how_many(size)})",
         where=group.where,

@@ -60,6 +60,8 @@ class Direction:
         What it is about, the same for all batches of a family; empty where it cannot be found again.
     levels
         Levels of the quantiles that it compares targets with.
+    label
+        Number of the class that it is about; None where it is about none.
     """
 
     of: Callable[[NDArray], NDArray]
@@ -69,6 +71,7 @@ class Direction:
     happens: bool = True
     name: str = ""
     levels: tuple[float, ...] = ()
+    label: int | None = None
 
     def enough(self, yes: NDArray, count: NDArray) -> NDArray:
         """In which groups there is enough to expect, from sums of expectations and numbers of cases."""
@@ -108,9 +111,9 @@ def directions_of_draws(
 ) -> list[Direction]:
     """Directions for draws, not for objects, from the set in which each target is pooled with them.
 
-    Quantiles are those of the draws, as everywhere: a target exceeds the k-th of them if and only if it exceeds
-    the k-th member of the pooled set, and falls below it if and only if it falls below the next member. So
-    whatever member is the target, one number says whether it does.
+    Quantiles are those of the draws, as everywhere: a target exceeds the k-th of them if and only if it
+    exceeds the k-th member of the pooled set, and falls below it if and only if it falls below the next
+    member. So whatever member is the target, one number says whether it does.
     """
     if pool.event_shape != ():
         return _of_vectors(pool, tuple(summaries))
@@ -222,6 +225,7 @@ def _of_classes(predictions: Any, common: NDArray) -> list[Direction]:
             _event(f"{names[c]} occurs"),
             (Summary("its probability", probabilities[:, c], share=True), *more),
             name=f"{names[c]} occurs",
+            label=int(c),
         )
         for c in np.sort(common)
     ]

@@ -126,8 +126,9 @@ class _Sums:
         self.first.add(direction, targets, inside & searched)
         self.others.add(direction, targets, inside & ~searched)
         self.cases.append(start + np.flatnonzero(inside))
-        for k in range(0 if pool is None or not self.rule.sides else pool.shape[1]):
-            self.swapped.add(direction, pool[:, k], _inside(self.rule.sides, direction, k))
+        if pool is not None and self.rule.sides:
+            for k in range(pool.shape[1]):
+                self.swapped.add(direction, pool[:, k], _inside(self.rule.sides, direction, k))
 
     @property
     def _shift(self) -> float:
@@ -225,7 +226,7 @@ def combined(first: float, second: float, cases: int, others: int) -> float:
 
 
 def _inside(sides: Sequence[Side], direction: Direction, member: int | None = None) -> NDArray:
-    """Which cases are within all sides, ``(n,)``; where a member of their pooled set is the target, if given."""
+    """Which cases are within all sides, ``(n,)``; if a `member` of their pooled sets were the target."""
     known = {summary.name: summary for summary in direction.summaries}
     inside = np.ones(len(direction.expected), dtype=bool)
     for side in sides:

@@ -155,8 +155,9 @@ def summaries_of(predictions: Predictions, overview: Overview | None = None) -> 
 def summaries_of_draws(pool: Samples) -> list[Summary]:
     """The same for draws, from the set in which each target is pooled with them; it comes last there.
 
-    An outcome must not choose its own group, and a person who has the draws must find the same cases: mean and
-    spread are those of the draws alone. If a draw is swapped with the target, they are those of the new draws.
+    An outcome must not choose its own group, and a person who has the draws must find the same cases: mean
+    and spread are those of the draws alone. If a draw is swapped with the target, they are those of the new
+    draws.
 
     Examples
     --------

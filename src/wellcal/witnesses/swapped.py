@@ -1,13 +1,13 @@
 """Groups of predictions that are draws, for targets that are swapped with them.
 
 A target and its S draws are exchangeable if the model is calibrated. In each set of targets a member of the
-pooled S + 1 is the target, and the others are the draws: the group that a case is in is made of these, so that
-cases move between groups from set to set. The observed groups are those of the model's own draws, and all sets are
-treated alike, so that p-values are exact.
+pooled S + 1 is the target, and the others are the draws: the group that a case is in is made of these, so
+that cases move between groups from set to set. The observed groups are those of the model's own draws, and
+all sets are treated alike, so that p-values are exact.
 
-Draws that happen to lie close together leave out more targets than others: what calibration makes of a group is not
-what it makes of all cases. Its expectation is the mean over all members that are in the group when they are the
-target, in each cell of a grid.
+Draws that happen to lie close together leave out more targets than others: what calibration makes of a group
+is not what it makes of all cases. Its expectation is the mean over all members that are in the group when
+they are the target, in each cell of a grid.
 """
 
 from __future__ import annotations
