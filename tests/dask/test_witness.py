@@ -46,7 +46,6 @@ def wrong(name: str) -> Any:
         ("normal", 19, False),
         ("normal", 19, True),
         ("categorical", 119, False),
-        ("draws", 19, False),
         ("vectors", 119, False),
         ("vectors", 79, True),
     ],
@@ -80,6 +79,23 @@ def test_pvalues_are_those_of_cases_in_memory(
     assert "500 of 2,648 cases" in result.provenance["sample"]
     assert len(result.contributions) == 500
     assert wc.Witness.from_json(result.to_json()).groups[0].n_samples == result.groups[0].n_samples
+
+
+def test_of_draws_all_cases_and_segments_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups by mean or spread of draws change when these are swapped: in partitions nobody looks at them."""
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
+    found, options = wrong("draws"), {"rng": 1, "n_resamples": 19, "locations": 5}
+    thirds = np.arange(N) % 3
+    expected = wc.witness(*in_memory(found), segments=thirds, **options)
+    result = wc.witness(*partitioned(found, 1100), segments=cut(thirds, N), **options)
+    for name in ("statistic", "observed", "expected", "n_samples"):
+        mine, theirs = ([getattr(s, name) for s in one.segments] for one in (result, expected))
+        assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
+    for curve in ("values", "low", "high", "pvalues"):
+        assert_allclose(getattr(result, curve), getattr(expected, curve), rtol=1e-9, atol=1e-15)
+    assert {group.kind for group in result.groups} <= {"all", "segment"}
+    assert result.groups[0].where == "in segment 0"
+    assert "all cases and segments" in result.provenance["groups"]
 
 
 def test_partitions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

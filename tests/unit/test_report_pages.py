@@ -180,19 +180,21 @@ def test_pictures_are_pointed_to_where_they_show_a_finding(first: str, kind: str
 
 
 @pytest.mark.parametrize(
-    ("first", "reaches", "expected"),
+    ("first", "clear", "reaches", "expected"),
     [
-        ("pit", {"coverage": 0.4, "histogram": 1.5}, "histogram"),  # the first one that shows it
-        ("pit", {"coverage": 0.4, "histogram": 0.9}, ""),  # none does but the one beside the verdict
-        ("null", {"coverage": 0.4, "histogram": 0.9}, "coverage"),  # none at all: the usual one
-        ("null", {}, ""),
+        ("pit", 1.2, {"coverage": 0.4, "histogram": 1.5}, "histogram"),  # the first one that shows it
+        ("pit", 1.7, {"coverage": 1.6, "histogram": 1.5}, ""),  # the one beside the verdict shows it better
+        ("pit", 3.0, {"coverage": 3.4, "histogram": 1.5}, "coverage"),  # farther is not clearer
+        ("pit", 1.2, {"coverage": 0.4, "histogram": 0.9}, ""),  # none does but the one beside the verdict
+        ("null", 0.0, {"coverage": 0.4, "histogram": 0.9}, "coverage"),  # none at all: the usual one
+        ("null", 0.0, {}, ""),
     ],
 )
 def test_a_finding_stands_beside_a_picture_that_shows_it(
-    first: str, reaches: dict[str, float], expected: str
+    first: str, clear: float, reaches: dict[str, float], expected: str
 ):
     album: Any = object.__new__(Album)
-    album.first = first
+    album.first, album.clear = first, clear
     figures = {name: SimpleNamespace(display=SimpleNamespace(reach=far)) for name, far in reaches.items()}
     assert album.beside(("pit", "coverage", "histogram"), figures) == expected
 

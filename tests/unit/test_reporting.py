@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import norm
 
 import wellcal as wc
 from wellcal.displays.axes import Canvas
@@ -20,6 +21,7 @@ from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import WITNESS
 from wellcal.reporting import ModelReport, Report, ReportFigure
 from wellcal.reporting.data import family_in_words, gathered
+from wellcal.reporting.examples import examples_of
 from wellcal.reporting.first_screen import where
 from wellcal.reporting.numbers import error_of, numbers_of
 from wellcal.reporting.segmenting import segments_from
@@ -160,6 +162,49 @@ def test_a_planted_error_is_found_and_named() -> None:
         assert x[example.row] > 4.5
         assert example.observed == f"{y[example.row]:.3g}"
     assert any(finding.kind == "cases" and group.statement == str(finding) for finding in found.findings)
+
+
+def test_examples_show_what_is_said_of_their_group() -> None:
+    """What contributes most to the error of all cases may be off to the other side."""
+    local = np.random.default_rng(5)
+    mu = local.uniform(0.0, 8.0, 300)
+    y = local.normal(mu + np.where(mu > 5.0, 1.0, 0.0), 1.0)
+    pred = wc.Normal(mu, np.ones(300))
+    found = wc.witness(y, pred, 5, rng=0, n_resamples=99)
+    group = found.groups[0]
+    assert group.direction.startswith("targets exceed the predicted")
+    assert group.observed > group.expected
+    assert group.rule is not None
+    other = replace(found, contributions=mu - y)  # those that are farthest below
+    data = gathered(y, pred)
+    told = examples_of(other, group, data, data.models[0], None, set())
+    level = norm.ppf(group.rule.levels[0])
+    assert len(told) == 3
+    assert all(y[example.row] - mu[example.row] > level for example in told)
+
+
+@pytest.mark.parametrize("often", [True, False])
+def test_examples_of_a_class_tell_its_probability(often: bool) -> None:
+    """Too often: it happened where it was least expected; too rarely: it did not where it was most."""
+    local = np.random.default_rng(6)
+    p = local.dirichlet(np.ones(4), 300)
+    y = np.array([local.choice(4, p=row) for row in p])
+    low = p[:, 2] < 0.3
+    if often:
+        y[low & (local.uniform(size=300) < 0.3)] = 2
+    else:
+        y[low & (y == 2)] = 0
+    found = wc.report(np.array(list("abcd"))[y], wc.Categorical(p, classes=list("abcd")), **FAST)
+    witness = found.best.witness
+    assert witness is not None
+    (k, *_) = [k for k, one in enumerate(witness.groups) if one.direction.startswith("class 'c' occurs")]
+    group, inside = found.best.worst_groups[k], witness.groups[k].cases
+    assert group.statement == witness.groups[k].statement
+    assert [example.observed == "c" for example in group.examples] == [often] * 3
+    assert all(re.match(r"[\d.]+% for c, ", example.predicted) for example in group.examples)
+    ordered = np.sort(p[inside[(y[inside] == 2) == often], 2])
+    chosen = np.sort(p[[example.row for example in group.examples], 2])
+    assert chosen == pytest.approx(ordered[:3] if often else ordered[-3:])
 
 
 def test_examples_of_groups_differ() -> None:

@@ -12,7 +12,7 @@ from scipy import special
 
 import wellcal as wc
 from wellcal.reporting.family_pictures import Shown, album, farthest_class, kinds_with
-from wellcal.reporting.sections import report_view
+from wellcal.reporting.sections import Album, report_view
 from wellcal.reporting.telling import OF_PARTS, SHOWS, most_telling, shown_in
 
 N = 500
@@ -181,6 +181,34 @@ def test_residuals_of_several_models_have_no_common_band() -> None:
     assert [model.rejected for model in found.models] == [False, True]
     assert next(iter(found.models[1].figures)) in {"residuals", "residuals by mean"}
     assert next(iter(found.figures)) not in {"residuals", "residuals by mean"}
+    # So each model has its own, for those findings that nothing else shows.
+    beside = Album(found).of_models[1]
+    trend = next(finding for finding in found.models[1].findings if "trend" in finding.kind)
+    assert set(shown_in(trend, beside)) & set(beside)
+
+
+def of_findings(report: Any) -> list[Any]:
+    """What a page says of each finding."""
+    return [
+        block for part in report_view(report)["parts"] if part.anchor == "findings" for block in part.blocks
+    ]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_was_called_impossible_is_listed_and_has_no_picture(classes: int) -> None:
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.full(classes, 2.0), 300)
+    y = np.array([rng.choice(classes, p=row) for row in p])
+    p[[5, 8, 90, 200]] = np.eye(classes)[0]
+    y[[5, 8, 90, 200]] = 1
+    pred = wc.Bernoulli(p[:, 1]) if classes == 2 else wc.Categorical(p)
+    (block,) = [b for b in of_findings(wc.report(y, pred, n_resamples=99)) if "probability 0" in b.title]
+    assert block.picture is None
+    assert not block.links
+    (table,) = block.tables
+    assert [row[0].text for row in table.rows] == ["row 5", "row 8", "row 90"]
+    assert all(row[1].text.startswith("0% for 1") and row[2].text == "1" for row in table.rows)
+    assert table.caption == "Such cases, and 1 more"
 
 
 def test_the_first_picture_that_leaves_its_band_is_taken_unless_another_is_far_clearer() -> None:

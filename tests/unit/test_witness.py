@@ -14,15 +14,18 @@ from wellcal._arrays.round_numbers import round_between
 from wellcal.hypotests.findings.splits import Summary as Split_summary
 from wellcal.hypotests.findings.splits import each_split
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
+from wellcal.problem.drawn_targets import pool_draws
 from wellcal.problem.problem import prepare
 from wellcal.reporting.segmenting import segments_from
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.axes import axis_of
 from wellcal.witnesses.candidates import LARGEST_SHARE
+from wellcal.witnesses.directions import directions_of_draws
 from wellcal.witnesses.regions import grids_of
 from wellcal.witnesses.scan import MaxTest
 from wellcal.witnesses.segments import segments_of
-from wellcal.witnesses.summaries import Summary
+from wellcal.witnesses.summaries import Summary, summaries_of_draws
+from wellcal.witnesses.swapped import SwappedCandidates
 from wellcal.witnesses.wording import how_often
 
 N = 40
@@ -646,3 +649,96 @@ def test_hard_probabilities_are_told_by_what_they_called_impossible() -> None:
     soft = repr(wc.witness(y, np.concatenate([p[:50], np.full(50, 0.9)]), rng=0, n_resamples=19))
     assert "impossible  5 cases had probability 0 for what happened" in soft
     assert "adjusted for" in soft
+
+
+def told_and_counted(group, y, draws):
+    """Cases and share of a group, counted by hand from the draws alone."""
+    inside = np.ones(len(y), dtype=bool)
+    known = {"the predicted mean": draws.mean(axis=1), "the predicted standard deviation": draws.std(axis=1)}
+    for side in group.rule.sides:
+        inside &= (known[side.summary] > side.low) & (known[side.summary] < side.high)
+    at = [np.quantile(draws, level, axis=1, method="inverted_cdf") for level in group.rule.levels]
+    if "outside" in group.direction:
+        happened = (y < at[0]) | (y > at[1])
+    else:
+        happened = y > at[0] if "exceed" in group.direction else y < at[0]
+    return np.flatnonzero(inside), happened[inside].mean()
+
+
+@pytest.mark.parametrize("wrong", ["spread", "spread where it is large", "mean where it is large"])
+def test_groups_of_draws_are_those_of_the_draws_alone(wrong):
+    """An outcome does not choose its group: who has the draws finds these cases, and these shares."""
+    random, n = np.random.default_rng(2), 300
+    mu, sigma = 2.0 * random.normal(size=n), np.exp(0.7 * random.normal(size=n))
+    if wrong == "spread":
+        mu, sigma = 2.0 * random.normal(size=n), np.full(n, 0.5)
+    large = np.ones(n) if wrong == "spread" else (sigma > 1.2 if wrong.startswith("spread") else mu > 1.0)
+    draws = random.normal(mu[:, None], sigma[:, None], (n, 9))
+    if wrong.startswith("spread"):
+        y = random.normal(mu, np.where(large, 2.5, 1.0) * sigma)
+    else:
+        y = random.normal(mu + 1.5 * large * sigma, sigma)
+    found = witness(y, wc.Samples(draws), 5, quantile_levels=(0.1, 0.9), **FAST)
+    groups = [group for group in found.groups if group.pvalue <= found.alpha]
+    assert (groups[0].kind == "all") == (wrong == "spread")
+    for group in groups:
+        cases, share = told_and_counted(group, y, draws)
+        np.testing.assert_array_equal(group.cases, cases)
+        assert group.observed == pytest.approx(share, rel=1e-12)
+        assert len(cases) >= 10
+
+
+def test_what_calibration_makes_of_a_group_of_draws():
+    """Close draws leave out more targets than others: what is expected says so, and nothing is found."""
+    random, n = np.random.default_rng(4), 3000
+    mu = random.normal(size=n)
+    draws, y = random.normal(mu[:, None], 1.0, (n, 5)), random.normal(mu)
+    pool = pool_draws(y, wc.Samples(draws))
+    (outside,) = [
+        d for d in directions_of_draws(pool, (0.25, 0.75), summaries_of_draws(pool)) if "outside" in d.name
+    ]
+    scanned = SwappedCandidates([outside], pool.values, [], np.ones(n), 10)
+    scanned.sums(y[None], np.full((1, n), 5))
+    spread = draws.std(axis=1)
+    for k in range(len(scanned)):
+        candidate = scanned[k]
+        sides = candidate.cases.sides
+        if len(sides) == 1 and sides[0].summary == "the predicted standard deviation" and sides[0].high < 0.7:
+            break
+    inside = candidate.cases.mask
+    np.testing.assert_array_equal(inside, (spread > sides[0].low) & (spread < sides[0].high))
+    # Many other cases of the same kind tell what a calibrated model has there.
+    more = random.normal(size=(200_000, 6))
+    narrow = (more[:, :5].std(axis=1) > sides[0].low) & (more[:, :5].std(axis=1) < sides[0].high)
+    low, high = np.sort(more[:, :5], axis=1)[:, [1, 3]].T
+    true = ((more[:, 5] < low) | (more[:, 5] > high))[narrow].mean()
+    assert true > 4.0 / 6.0 + 0.05
+    assert scanned.promised(candidate) == pytest.approx(true, abs=0.03)
+
+
+def test_outliers_do_not_blur_the_spread_of_draws():
+    draws = np.random.default_rng(0).normal(size=(20, 6))
+    pool = pool_draws(np.full(20, 1e12), wc.Samples(draws))
+    mean, spread = summaries_of_draws(pool)
+    np.testing.assert_allclose(spread.values, draws.std(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(mean.values, draws.mean(axis=1), rtol=1e-10, atol=1e-14)
+    others = np.delete(pool.values, 2, axis=1)
+    np.testing.assert_allclose(spread.swapped[:, 2], others.std(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [2, 5, 9, 20])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_intervals_of_draws_are_those_of_coverage(size, rounded):
+    """One interval has one meaning: the share outside is the rest of what `interval_coverage` tells."""
+    random = np.random.default_rng(size)
+    draws, y = random.normal(size=(60, size)), random.normal(size=60)
+    if rounded:
+        draws, y = np.round(draws), np.round(y)
+    found = directions_of_draws(pool_draws(y, wc.Samples(draws)), (0.1, 0.25, 0.75, 0.9))
+    known = {d.name: d for d in found if "outside" in d.name}
+    covered = wc.interval_coverage(y, wc.Samples(draws), levels=[0.5, 0.8])
+    for level, inside, expected in zip(("50%", "80%"), covered.coverage, covered.expected, strict=True):
+        direction = known[f"targets lie outside the predicted central {level} interval"]
+        assert direction.of(y[None])[0].mean() == pytest.approx(1.0 - inside, abs=1e-12)
+        if not rounded:
+            assert direction.expected.mean() == pytest.approx(1.0 - expected, abs=1e-12)

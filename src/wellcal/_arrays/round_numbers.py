@@ -80,20 +80,22 @@ def cut_text(cut: float) -> str:
 
 
 def share_cut_text(cut: float) -> str:
-    """The same of a probability, in percent; of what is nearer to nothing or to all, one case in how many.
+    """The same of a probability, in percent; of what is nearer to nothing, one case in how many.
+
+    What is nearer to all is told in percent, too, with as many nines as it takes.
 
     Examples
     --------
     >>> share_cut_text(0.745), share_cut_text(6.1e-06), share_cut_text(0.99995), share_cut_text(1 - 1e-06)
     ('74.5%', '0.00061%', '99.995%', '99.9999%')
     >>> share_cut_text(2.4e-11), share_cut_text(1.0 - 2.0**-40), share_cut_text(0.123456789)
-    ('one in 42 billion', 'all but one in 1.1 trillion', 'about 12.35%')
+    ('one in 42 billion', '99.99999999991%', 'about 12.35%')
     """
     rest = 1.0 - cut
     if 0.0 < cut < _ODDS:
         return f"one in {_large(float(f'{1.0 / cut:.2g}'), 2)}"
     if 0.0 < rest < _ODDS:
-        return f"all but one in {_large(float(f'{1.0 / rest:.2g}'), 2)}"
+        return f"{100 - Decimal(f'{100.0 * rest:.1g}'):f}%"
     told = cut_text(cut)
     if not math.isfinite(cut):
         return told

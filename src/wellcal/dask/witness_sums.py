@@ -24,7 +24,7 @@ from wellcal.problem.locations import Locations
 from wellcal.problem.target_streams import TargetStream
 from wellcal.witnesses.axes import cells_between
 from wellcal.witnesses.candidates import Block, Candidate, Scanned, kept_groups, largest_gains, rivals_of
-from wellcal.witnesses.directions import Direction, directions_in
+from wellcal.witnesses.directions import Direction, directions_in, directions_of_draws
 from wellcal.witnesses.refine import SIZES, Deviation
 from wellcal.witnesses.regions import Grid, one_hot
 from wellcal.witnesses.summaries import Overview
@@ -85,6 +85,8 @@ class Sought:
         Number of all cases.
     largest
         The largest weight of a case; None where all count alike.
+    drawn
+        Whether predictions are draws, pooled with their targets: of these, groups are all cases and segments.
     """
 
     levels: tuple[float, ...]
@@ -95,6 +97,7 @@ class Sought:
     locations: Locations
     n: int
     largest: float | None = None
+    drawn: bool = False
 
     @property
     def cells(self) -> int:
@@ -149,6 +152,16 @@ def _size(sides: Sides) -> int:
     return int(np.prod([len(cuts) + 1 for _, cuts in sides]))
 
 
+def directions_for(
+    predictions: Any, levels: Sequence[float], overview: Overview, drawn: bool
+) -> list[Direction]:
+    """Directions for some predictions; those of draws have no summaries.
+
+    Groups that are made of draws change when these are swapped with targets: that is for cases in memory.
+    """
+    return directions_of_draws(predictions, levels) if drawn else directions_in(predictions, levels, overview)
+
+
 def sides_of(grid: Grid, direction: Direction) -> Sides:
     """What tells in which cell of a grid a case is."""
     names = [summary.name for summary in direction.summaries]
@@ -169,7 +182,7 @@ class Rows:
     """Some cases, and the cells that they are in."""
 
     def __init__(self, block: Partition, sought: Sought) -> None:
-        self.directions = directions_in(block.predictions, sought.levels, sought.overview)
+        self.directions = directions_for(block.predictions, sought.levels, sought.overview, sought.drawn)
         self._n, self._labels, self._sought = len(block.targets), block.labels, sought
         weights = relative_weights(block, sought.largest)
         self.weights = np.ones(self._n) if weights is None else weights

@@ -42,6 +42,7 @@ from wellcal.dask.witness_sums import (
     ScannedCases,
     Sides,
     Sought,
+    directions_for,
     drawn_sums,
     outlined,
     overview_of,
@@ -68,7 +69,7 @@ from wellcal.witnesses.compute import (
     told_segments,
 )
 from wellcal.witnesses.compute import witness as in_memory
-from wellcal.witnesses.directions import LEVELS, Direction, directions_in
+from wellcal.witnesses.directions import LEVELS, Direction
 from wellcal.witnesses.grid import DRAWN, has_a_grid, witness_locations
 from wellcal.witnesses.regions import Grid, Listed, grids_of
 from wellcal.witnesses.result import Group, Witness
@@ -150,7 +151,8 @@ class _Run:
         overview, lost = self.cases.total(_first_look)
         block = self.cases.rows(ranked_rows(self.cases.n))
         ranked = block.predictions
-        directions = directions_in(ranked, asked.levels, overview)
+        drawn = setup.pooled is not None
+        directions = directions_for(ranked, asked.levels, overview, drawn)
         for (name, _), labels in zip(columns, block.labels, strict=True):
             refuse_targets(labels, argument_of(name), block.given)
         segments = segment_grids(columns, self.cases, block.labels)
@@ -165,6 +167,7 @@ class _Run:
             where,
             self.cases.n,
             None if self.weighing is None else self.weighing.largest,
+            drawn,
         )
         outline, expected = self.cases.total(outlined, sought=on(itself, sought))
         scanned = ScannedCases(self.cases, sought, directions, grids, Outline(*outline), asked.min_cases)
@@ -191,6 +194,10 @@ class _Run:
             "sample": f"{self.begun.sampled}: estimate, scores, contributions, and which cases of a group",
             "partitions": len(self.cases.blocks),
         }
+        if drawn:
+            provenance["groups"] = (
+                "all cases and segments: those by mean or spread of draws need cases in memory"
+            )
         if self.weighing is not None:
             provenance["weights"] = self.weighing.worth  # of all cases, not of the sample
         of_segments = tuple(map(describe, told_segments(scanned, test)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,14 +11,22 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.round_numbers import percent, short_number
 from wellcal.expectations.decompose import targets_are_indices
+from wellcal.hypotests.findings.impossible import impossible_rows
 from wellcal.predictions import Bernoulli, Quantiles
 from wellcal.reporting.data import Data, ModelData
 from wellcal.reporting.pieces import ExampleCase, WorstGroup
 from wellcal.witnesses import Witness
-from wellcal.witnesses.looking_again import Looked
+from wellcal.witnesses.looking_again import Looked, as_computed
 from wellcal.witnesses.result import Group
 
-__all__ = ["examples_of", "groups_of_all", "observed_in_words", "predicted_in_words", "worst_groups"]
+__all__ = [
+    "called_impossible",
+    "examples_of",
+    "groups_of_all",
+    "observed_in_words",
+    "predicted_in_words",
+    "worst_groups",
+]
 
 _EXAMPLES = 3
 _TOP = 2  # classes that are told of a case
@@ -77,32 +85,49 @@ def examples_of(
     rows: NDArray | None,
     told: set[int],
 ) -> tuple[ExampleCase, ...]:
-    """Those of its cases that contribute most to the error, but for those that other groups tell."""
+    """Those of its cases that show what is said of it, but for those that other groups tell.
+
+    Where something happens too often these are cases in which it did, though it was least expected; where it
+    happens too rarely, those in which it did not, though it was most expected. Of cases that are alike the
+    ones come first that contribute most to the error.
+    """
     parts = np.asarray(to_numpy(found.contributions))[group.cases]
-    ordered: list[int] = group.cases[np.argsort(-parts, kind="stable")].tolist()
+    side = 1.0 if group.observed > group.expected else -1.0
+    off = np.zeros(len(parts)) if group.deviations is None else np.round(side * group.deviations, 9)
+    ordered: list[int] = group.cases[np.lexsort((-parts, -off))].tolist()
     new = [case for case in ordered if case not in told]
     chosen = np.array((new or ordered)[:_EXAMPLES])
     told.update(chosen.tolist())
     places = chosen if rows is None else rows[chosen]
-    return tuple(
-        ExampleCase(
-            row,
-            data.label(row),
-            predicted_in_words(model.predictions[row]),
-            observed_in_words(model.targets[row]),
-        )
-        for row in map(int, places)
-    )
+    about = None if group.rule is None else group.rule.label
+    return tuple(_example(int(row), data.label(int(row)), model, about) for row in places)
 
 
-def predicted_in_words(one: Any) -> str:
-    """What a prediction says, a batch of one.
+def _example(row: int, label: str | None, model: ModelData, about: int | None = None) -> ExampleCase:
+    said = predicted_in_words(model.predictions[row], about)
+    return ExampleCase(row, label, said, observed_in_words(model.targets[row]))
+
+
+def called_impossible(
+    model: ModelData, label: Callable[[int], str | None]
+) -> tuple[tuple[ExampleCase, ...], int]:
+    """Some cases that had no probability to speak of for what happened, and how many more there are."""
+    targets = as_computed(model.targets, model.predictions)
+    rows = impossible_rows(targets, model.predictions).tolist()
+    told = tuple(_example(row, label(row), model, int(targets[row])) for row in rows[:_EXAMPLES])
+    return told, len(rows) - len(told)
+
+
+def predicted_in_words(one: Any, about: int | None = None) -> str:
+    """What a prediction says, a batch of one; first of the class `about` which something is said, if any.
 
     Examples
     --------
     >>> import wellcal as wc
     >>> predicted_in_words(wc.Categorical(np.array([[0.1, 0.7, 0.2]]), classes=["ant", "bee", "fly"]))
     '70% for bee, 20% for fly'
+    >>> predicted_in_words(wc.Categorical(np.array([[0.1, 0.7, 0.2]]), classes=["ant", "bee", "fly"]), 0)
+    '10% for ant, 70% for bee'
     >>> predicted_in_words(wc.Normal([3.0], [1.0]))
     'median 3, 90% between 1.36 and 4.64'
     >>> predicted_in_words(wc.DiagonalNormal([[1.0, 2.5]], [[1.0, 1.0]]))
@@ -111,7 +136,9 @@ def predicted_in_words(one: Any) -> str:
     if targets_are_indices(one) and not isinstance(one, Quantiles):
         names = one.labels().tolist()
         probs = np.asarray(to_numpy(one.class_probs()))[0]
-        order = [1] if isinstance(one, Bernoulli) else np.argsort(-probs, kind="stable")[:_TOP].tolist()
+        first = [] if about is None else [about]
+        first += [k for k in np.argsort(-probs, kind="stable").tolist() if k != about]
+        order = [1] if isinstance(one, Bernoulli) else first[:_TOP]
         return ", ".join(
             f"{percent(float(probs[k]), digits=2)} for {observed_in_words(names[k])}" for k in order
         )

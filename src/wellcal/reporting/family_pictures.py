@@ -340,12 +340,12 @@ def _of_report(report: Report) -> Pictures:
     if models:
         first = {kind.name: kind for kind in kinds_for(models[0].predictions)}
         common = [name for name in first if all(_has(model, name) for model in models)]
-        # Each class, or coordinate, of each model is for the pictures of single models.
-        shown = album(models, [first[name] for name in common if name not in ("classes", EACH)])
+        # Each class, or coordinate, of each model is for the pictures of single models; and so are residuals,
+        # which have a band for each model, of which only one could be drawn.
+        single = ("classes", EACH, "residuals", BY_MEAN)
+        shown = album(models, [first[name] for name in common if name not in single])
         wrong = next((model for model in report.models if model.rejected), report.best)
-        # Residuals have a band for each model, of which only one could be drawn.
-        shared = {name: drawing for name, drawing in shown.items() if name not in ("residuals", BY_MEAN)}
-        chosen = leading(shared, wrong.findings) if shared else None
+        chosen = leading(shown, wrong.findings) if shown else None
         names = ([] if chosen is None else [chosen]) + [name for name in shown if name != chosen]
         found = {name: shown[name].figure for name in names}
     compared = pictures_of(report.comparison)

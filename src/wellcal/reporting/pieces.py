@@ -67,7 +67,7 @@ class WorstGroup(Presentable):
     n_samples, share
         Number of its cases, and what part they are of those that were looked at.
     examples
-        A few of its cases, those that contribute most.
+        A few of its cases, which show what is said of it.
     n_resamples
         Resamples that the p-value is from; None where other cases have confirmed the group.
     interval

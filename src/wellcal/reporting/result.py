@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -23,7 +23,8 @@ from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.wording import RATIOS, error_phrase
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
-from wellcal.reporting.pieces import Choices, Mended, Segments, WorstGroup
+from wellcal.reporting.examples import called_impossible
+from wellcal.reporting.pieces import Choices, ExampleCase, Mended, Segments, WorstGroup
 from wellcal.witnesses import Witness
 
 UNNAMED, GROUP = "unnamed", "cases"
@@ -118,15 +119,20 @@ class ModelReport(Presentable):
         """How far off it is, as the size of a simple error."""
         return self.test.yardstick
 
-    def with_data(self, data: ModelData) -> Self:
-        """The same, which remembers its cases for pictures."""
-        self.__dict__["_data"] = data
+    def with_data(self, data: ModelData, label: Callable[[int], str | None] = lambda row: None) -> Self:
+        """The same, which remembers its cases for pictures, and what these are called by their row."""
+        self.__dict__.update(_data=data, _label=label)
         return self
 
     @property
     def data(self) -> ModelData | None:
         """Targets and predictions, for pictures; None where they are not known any more."""
         return self.__dict__.get("_data")
+
+    @property
+    def impossible(self) -> tuple[tuple[ExampleCase, ...], int]:
+        """Some cases that had no probability for what happened, and how many more; none without the data."""
+        return ((), 0) if self.data is None else called_impossible(self.data, self.__dict__["_label"])
 
     @property
     def how_large(self) -> str:
@@ -281,7 +287,7 @@ class Report(Presentable):
         """The same, which remembers its cases for pictures."""
         by_name = {one.name: one for one in data.models}
         for model in self.models:
-            model.with_data(by_name[model.name])
+            model.with_data(by_name[model.name], data.label)
         return self
 
     def to_dict(self) -> dict[str, Any]:

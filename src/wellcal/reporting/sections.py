@@ -9,6 +9,7 @@ from typing import Any
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.impossible import IMPOSSIBLE
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.presentation import pvalue_sign
 from wellcal.reporting.first_screen import sentence, tiles, verdict_of
@@ -25,7 +26,7 @@ from wellcal.reporting.tables import (
     segments_table,
     sizes_table,
 )
-from wellcal.reporting.telling import shown_in
+from wellcal.reporting.telling import clearness, shown_in
 from wellcal.reporting.view import (
     Beside,
     Block,
@@ -37,6 +38,7 @@ from wellcal.reporting.view import (
     Part,
     Picture,
     Pictures,
+    Table,
     TableBlock,
     Texts,
 )
@@ -74,6 +76,8 @@ def report_view(report: Report) -> dict[str, Any]:
 class Album:
     """Pictures of a report: each is shown once."""
 
+    clear = 0.0  # how clearly the one beside the verdict shows the error of the only model
+
     def __init__(self, report: Report) -> None:
         self.count, self.told = 0, reporter()
         self.common: dict[str, ReportFigure] = dict(report.figures)
@@ -88,6 +92,8 @@ class Album:
         aside = () if report.best.rejected else ("groups", "map")
         first = next((name for name in self.common if name not in aside), None)
         self.first = first
+        if first is not None and len(report.models) == 1:  # else it is drawn for all of them
+            self.clear = clearness(self.common[first].display.reach)
         self.hero = None if first is None else self.take(self.common, first)
         if first is not None and len(report.models) == 1:
             del self.of_models[0][first]
@@ -111,10 +117,15 @@ class Album:
         return []
 
     def beside(self, names: Sequence[str], figures: dict[str, ReportFigure]) -> str:
-        """The picture beside a finding: one that shows it, or any where the first one does not either."""
+        """The picture beside a finding: one that shows it, or any where the first one does not either.
+
+        None where the first one shows it more clearly: a reader is sent there.
+        """
         there = [name for name in names if name in figures]
         shown = [name for name in there if figures[name].display.reach > 1.0]
-        return next(iter(shown), "" if self.first in names else next(iter(there), ""))
+        if self.first not in names:
+            return next(iter([*shown, *there]), "")
+        return next((name for name in shown if clearness(figures[name].display.reach) >= self.clear), "")
 
     def all_of(self, figures: dict[str, ReportFigure], *names: str, of: str = "") -> list[Picture]:
         """Those of some names that were not shown before."""
@@ -161,11 +172,20 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
             links = [] if picture else album.shown(names, seen)
             above = "" if number else heading
             title, texts = sentence(finding.sentence), _sureness(finding)
-            blocks.append(Beside(title, texts, picture, links=links, heading=above))
+            tables = _impossible(model) if finding.kind == IMPOSSIBLE else []
+            blocks.append(Beside(title, texts, picture, links=links, tables=tables, heading=above))
     wrong = any(model.findings for model in report.models)
     title = "What is wrong, finding by finding" if wrong else "What was looked for"
     lead = ["A calibrated model has any finding with probability 0.05 at most."] if wrong else []
     yield Part("findings", "Findings", title, blocks, lead)
+
+
+def _impossible(model: ModelReport) -> list[Table]:
+    """Cases whose outcome had no probability, for it is these that are to be looked into."""
+    examples, more = model.impossible
+    caption = f"Such cases, and {more:,} more" if more else "All such cases"
+    found = examples_table(examples, caption)
+    return [] if found is None else [found]
 
 
 def _sureness(finding: Finding) -> list[str]:
@@ -214,7 +234,7 @@ def _group(group: WorstGroup) -> Note:
     sure = f"{how_many(group.n_samples)}, {group.share:.0%}; {chance}, adjusted for all groups"
     if group.searched is not None:
         sure += f"; found in {how_many(group.searched)} drawn at random, and seen in all"
-    return Note(sentence(group.statement), f"{sure}.", examples_table(group))
+    return Note(sentence(group.statement), f"{sure}.", examples_table(group.examples))
 
 
 def _segments(report: Report, album: Album) -> Iterator[Part]:

@@ -15,7 +15,7 @@ from wellcal.hypotests.e_values import e_value_text
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import pvalue_sign, pvalue_text
 from wellcal.reporting.first_screen import how_large, mending, sentence, where
-from wellcal.reporting.pieces import Mended, Segments, WorstGroup
+from wellcal.reporting.pieces import ExampleCase, Mended, Segments
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.view import NOTHING, Cell, Table, number_cell
 
@@ -197,8 +197,8 @@ def segments_table(found: Segments) -> Table:
     return Table(header, rows)
 
 
-def examples_table(group: WorstGroup) -> Table | None:
-    """Cases of a group, as the model saw them and as they were."""
+def examples_table(examples: Sequence[ExampleCase], caption: str = "Cases that show it") -> Table | None:
+    """Some cases, as the model saw them and as they were."""
     header = [Cell("Case"), Cell("What the model said"), Cell("What happened")]
-    rows = [[Cell(case.name), Cell(case.predicted), Cell(case.observed)] for case in group.examples]
-    return Table(header, rows, "Cases that contribute most", sortable=False) if rows else None
+    rows = [[Cell(case.name), Cell(case.predicted), Cell(case.observed)] for case in examples]
+    return Table(header, rows, caption, sortable=False) if rows else None

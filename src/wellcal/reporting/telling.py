@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.impossible import IMPOSSIBLE
 from wellcal.hypotests.findings.reasons import reasons_in
 from wellcal.hypotests.findings.splits import OUTER, SPREAD
 from wellcal.hypotests.result import TestResult
@@ -51,7 +52,7 @@ SHOWS: Mapping[str, tuple[str, ...]] = {
     "slope": ("reliability",),
     "group": ("reliability",),
     "temperature": _ALL_CLASSES,
-    "impossible": _ALL_CLASSES,
+    IMPOSSIBLE: (),  # single cases, which are listed: curves over many of them do not show these
     "confidence": ("reliability", ONE_GRADE),
     "class": _CLASS,
     "class slope": _CLASS,
@@ -109,6 +110,11 @@ def wanted(test: TestResult, findings: Sequence[Finding], there: Collection[str]
     return list(dict.fromkeys(name for names in found for name in names))
 
 
+def clearness(reach: float) -> float:
+    """How clearly a picture shows an error, from how far it leaves its band; zero where that is not known."""
+    return 0.0 if math.isnan(reach) else min(reach, CLEAR)
+
+
 def most_telling(names: Iterable[str], reach: Callable[[str], float]) -> str | None:
     """Of some pictures the one that shows an error best; None where all stay within their bands.
 
@@ -130,7 +136,7 @@ def most_telling(names: Iterable[str], reach: Callable[[str], float]) -> str | N
     """
     best, far = None, 0.0
     for name in names:
-        found = min(reach(name), CLEAR)
-        if not math.isnan(found) and found > _LEAVES and (best is None or found > BETTER * far):
+        found = clearness(reach(name))
+        if found > _LEAVES and (best is None or found > BETTER * far):
             best, far = name, found
     return best

@@ -39,6 +39,9 @@ class Axis:
         How many cuts each case lies above, ``(n,)``.
     share
         Whether it is a share, which is told in percent.
+    swapped
+        Cells of cases for each member of their pooled sets as the target, ``(n, S + 1)``, where predictions
+        are draws; else None.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Axis:
     ends: NDArray
     cell: NDArray
     share: bool = False
+    swapped: NDArray | None = None
 
     @property
     def size(self) -> int:
@@ -100,6 +104,13 @@ def axis_of(summary: Summary, cells: int) -> Axis | None:
     values = np.asarray(summary.values, dtype=np.float64)
     if not np.isfinite(values).all():
         return None
+    if summary.swapped is not None:  # which member is the target must not move the cuts
+        members = np.sort(summary.swapped, axis=1).reshape(-1)
+        some = axis_of(Summary(summary.name, members[ranked_rows(len(members))]), cells)
+        found = _with_cuts_of(summary, some)
+        if found is None or some is None:
+            return None
+        return replace(found, swapped=cells_between(summary.swapped, some.cuts).astype(np.int32))
     if len(values) > MOST_RANKED:
         return _with_cuts_of(
             summary, axis_of(replace(summary, values=values[ranked_rows(len(values))]), cells)

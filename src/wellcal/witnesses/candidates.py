@@ -130,6 +130,10 @@ class Scanned(ABC):
         A case has been told in the direction of a group that it is in, and in those that vary with it.
         """
 
+    def tellable(self) -> NDArray:
+        """Which candidates may be told, ``(M,)``."""
+        return np.ones(len(self), dtype=bool)
+
     def __len__(self) -> int:
         return int(self.starts[-1])
 
@@ -190,8 +194,8 @@ class Candidates(Scanned):
     ) -> None:
         self.weights, self._fewest = weights, fewest
         blocks: list[Block] = []
-        self.everything = Cases("in all cases", np.ones(len(weights), dtype=bool), "all", ())
-        listed = Listed(_distinct([self.everything, *segments], weights, fewest))
+        self.everything = everything_of(len(weights))
+        listed = Listed(distinct_groups([self.everything, *segments], weights, fewest))
         made: dict[tuple[int, ...], list[_Placed]] = {}
         counted = self._counted = (weights > 0).astype(np.float64)
         cells = 0
@@ -326,6 +330,11 @@ class Candidates(Scanned):
         variance = float(w**2 @ self._variance(direction)[mask])
         return float(w @ self._observed[id(direction)][mask]), variance**0.5
 
+    def promised(self, candidate: Candidate) -> float:
+        """The mean that is expected over a group."""
+        inside = candidate.cases.mask
+        return float(np.average(candidate.direction.expected[inside], weights=self.weights[inside]))
+
     def nearly_all(self, candidate: Candidate) -> bool:
         """Whether a group has so many cases that it is told as all of them."""
         return bool(nearly_all(float(self._counted[candidate.cases.mask].sum()), float(self._counted.sum())))
@@ -419,7 +428,12 @@ def rivals_of(kinds: NDArray, share: NDArray) -> NDArray:
     return kind[where] * (_SMALLEST + 1) + halves
 
 
-def _distinct(groups: Sequence[Cases], weights: NDArray, fewest: int) -> list[Cases]:
+def everything_of(n: int) -> Cases:
+    """All of so many cases."""
+    return Cases("in all cases", np.ones(n, dtype=bool), "all", ())
+
+
+def distinct_groups(groups: Sequence[Cases], weights: NDArray, fewest: int) -> list[Cases]:
     """Groups with enough cases that count, without those that repeat an earlier one; the first stays."""
     seen: set[bytes] = set()
     out: list[Cases] = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -25,7 +25,7 @@ from wellcal.hypotests.resampling.targets import check_resampled, target_sets, u
 from wellcal.hypotests.setup import MOST_RESAMPLES, Setup, check_resamples, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions, contributions
-from wellcal.predictions import Predictions
+from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.cases import per_case
 from wellcal.predictions.cut_by_targets import without_targets
@@ -39,6 +39,8 @@ from wellcal.witnesses.grid import witness_locations
 from wellcal.witnesses.result import Group, Rule, Witness
 from wellcal.witnesses.scan import MaxTest, ScanTest, Told
 from wellcal.witnesses.segments import segments_of
+from wellcal.witnesses.summaries import Cases
+from wellcal.witnesses.swapped import SwappedCandidates
 
 _ROUNDING = 1e-12  # of a sum over cases, relative to the sum of what is subtracted
 
@@ -137,8 +139,11 @@ def witness(
     targets are most likely, between any two cases; its p-value is then that of a significant group within
     it, for if that one errs, it does.
 
-    Predictions that are draws (``Samples(kind="draws")``) exchange their target with a member of the
-    pooled draws, and summaries and quantiles are those of the pooled set.
+    Predictions that are draws (``Samples(kind="draws")``) exchange their target with one of their draws, and
+    mean, spread and quantiles are those of what are then the draws: groups of the observed targets are made
+    of the draws alone. What is expected in a group is the mean over all that are in it when they are the
+    target: draws that happen to lie close together leave out more targets than others, of a calibrated model
+    too.
 
     Cost: that of :func:`wellcal.skce` for the contributions, O(R n) for each location and direction, O(R) for
     each group. A million normals take some two minutes and 2.5 GB.
@@ -186,7 +191,7 @@ def witness(
     with one_blas_thread():  # small products, with much else between them: its threads would only wait
         where = witness_locations(locations, setup.predictions, setup.rng)
         prepared = setup.at(where).weighted(w)
-        candidates = Candidates(directions_of(setup, asked.levels), given, w, asked.min_cases)
+        candidates = _candidates(setup, asked, given, w)
         at_locations, in_groups = _resample(setup, prepared, candidates)
     band = Band.of(at_locations, _summed_sizes(prepared.expected), float(w.sum()), alpha)
     test = ScanTest(candidates, in_groups)
@@ -298,14 +303,48 @@ def contributions_in(setup: Setup, weights: NDArray | None) -> Contributions:
     return contributions(problem, setup.engine, weights)
 
 
-def _resample(setup: Setup, prepared: LocationKernel, candidates: Candidates) -> tuple[NDArray, NDArray]:
+def _candidates(
+    setup: Setup, asked: Asked, segments: Sequence[Cases], weights: NDArray
+) -> Candidates | SwappedCandidates:
+    """What is looked at: of draws, groups that follow from those that are the draws in a set of targets."""
+    directions = directions_of(setup, asked.levels)
+    if setup.pooled is None:
+        return Candidates(directions, segments, weights, asked.min_cases)
+    pool = np.asarray(cast("Samples", setup.predictions).values)
+    return SwappedCandidates(directions, pool, segments, weights, asked.min_cases)
+
+
+def _resample(
+    setup: Setup, prepared: LocationKernel, candidates: Candidates | SwappedCandidates
+) -> tuple[NDArray, NDArray]:
     """Sums at locations and in cells of groups, ``(R + 1, J)`` and ``(R + 1, C)``, the observed set first."""
-    pairs = [(prepared.sums(targets), candidates.sums(targets)) for targets in target_sets(setup)]
+    if isinstance(candidates, Candidates):
+        pairs = [(prepared.sums(targets), candidates.sums(targets)) for targets in target_sets(setup)]
+    else:
+        pairs = [
+            (prepared.sums(targets), candidates.sums(targets, members))
+            for targets, members in swapped_sets(setup)
+        ]
     return np.concatenate([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])
 
 
+def swapped_sets(setup: Setup) -> Iterator[tuple[NDArray, NDArray]]:
+    """The sets of `target_sets` for draws, and which members of the pooled sets these are, ``(r, n)``."""
+    pool = np.asarray(cast("Samples", setup.predictions).values)
+    n, size = pool.shape[:2]
+    places = Samples(np.broadcast_to(np.arange(float(size)), (n, size)), kind="atoms")
+    for found in target_sets(replace(setup, predictions=places, targets=np.full(n, size - 1.0))):
+        members = found.astype(np.intp)
+        yield pool[np.arange(n), members], members
+
+
 def _groups(
-    setup: Setup, candidates: Candidates, test: ScanTest, parts: NDArray, most: int, alpha: float
+    setup: Setup,
+    candidates: Candidates | SwappedCandidates,
+    test: ScanTest,
+    parts: NDArray,
+    most: int,
+    alpha: float,
 ) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
     """The most striking groups, and all segments in their most striking direction."""
     w, observed = candidates.weights, setup.targets[None]
@@ -313,10 +352,11 @@ def _groups(
     def describe(told: Told) -> Group:
         direction = told.candidate.direction
         inside = np.flatnonzero(told.candidate.cases.mask)
-        found = float(np.average(direction.of(observed)[0][inside], weights=w[inside]))
-        promised = float(np.average(direction.expected[inside], weights=w[inside]))
-        means = Means(found, promised, float(parts[inside].sum()))
-        return group_of(told, means, inside, setup.n_resamples)
+        values = np.asarray(direction.of(observed)[0][inside], dtype=np.float64)
+        found = float(np.average(values, weights=w[inside]))
+        means = Means(found, candidates.promised(told.candidate), float(parts[inside].sum()))
+        group = group_of(told, means, inside, setup.n_resamples)
+        return group.described_by(group.rule, values - direction.expected[inside])
 
     groups = test.striking(most, alpha)
     return tuple(map(describe, groups)), tuple(map(describe, told_segments(candidates, test)))
@@ -347,7 +387,7 @@ def group_of(told: Told, means: Means, cases: NDArray, n_resamples: int, n_all: 
     what, numbers = direction.describe(means.observed, means.expected)
     size = len(cases) if n_all is None else n_all
     known = group.sides is not None and direction.name
-    rule = Rule(group.sides or (), direction.name, direction.levels) if known else None
+    rule = Rule(group.sides or (), direction.name, direction.levels, direction.label) if known else None
     found = Group(
         statement=f"{what} {group.where} ({numbers}; {how_many(size)})",
         where=group.where,

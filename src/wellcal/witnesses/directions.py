@@ -24,7 +24,13 @@ from wellcal.measures.score_units import DEVIATIONS
 from wellcal.measures.wording import counted
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.problem.problem import expand
-from wellcal.witnesses.summaries import MOST_CLASSES, Overview, Summary, summaries_of
+from wellcal.witnesses.summaries import (
+    MOST_CLASSES,
+    Overview,
+    Summary,
+    summaries_of,
+    summaries_of_draws,
+)
 from wellcal.witnesses.wording import how_far, how_often, shares_text
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -54,6 +60,8 @@ class Direction:
         What it is about, the same for all batches of a family; empty where it cannot be found again.
     levels
         Levels of the quantiles that it compares targets with.
+    label
+        Number of the class that it is about; None where it is about none.
     """
 
     of: Callable[[NDArray], NDArray]
@@ -63,6 +71,7 @@ class Direction:
     happens: bool = True
     name: str = ""
     levels: tuple[float, ...] = ()
+    label: int | None = None
 
     def enough(self, yes: NDArray, count: NDArray) -> NDArray:
         """In which groups there is enough to expect, from sums of expectations and numbers of cases."""
@@ -75,6 +84,8 @@ def directions_of(setup: Setup, levels: Sequence[float]) -> list[Direction]:
     """Directions for a batch of predictions."""
     if isinstance(setup.predictions, Samples) and setup.predictions.holds_objects:
         return _of_objects(setup)
+    if isinstance(setup.predictions, Samples) and setup.pooled is not None:
+        return directions_of_draws(setup.predictions, levels, summaries_of_draws(setup.predictions))
     return directions_in(setup.predictions, levels, Overview.of(setup.predictions))
 
 
@@ -93,6 +104,25 @@ def directions_in(
     if predictions.event_shape == ():
         return _of_numbers(predictions, levels, found)
     return _of_vectors(predictions, found)
+
+
+def directions_of_draws(
+    pool: Samples, levels: Sequence[float], summaries: Sequence[Summary] = ()
+) -> list[Direction]:
+    """Directions for draws, not for objects, from the set in which each target is pooled with them.
+
+    Quantiles are those of the draws, as everywhere: a target exceeds the k-th of them if and only if it
+    exceeds the k-th member of the pooled set, and falls below it if and only if it falls below the next
+    member. So whatever member is the target, one number says whether it does.
+    """
+    if pool.event_shape != ():
+        return _of_vectors(pool, tuple(summaries))
+    members = np.sort(np.asarray(to_numpy(pool.values)), axis=1)
+    ranks = Samples(np.arange(1.0, members.shape[1])[None], axis=1)
+    at = {u: members[:, int(ranks.quantile(u)[0]) - (u >= 0.5)] for u in levels}
+    above = {u: np.mean(members > q[:, None], axis=1) for u, q in at.items() if u >= 0.5}
+    below = {u: np.mean(members < q[:, None], axis=1) for u, q in at.items() if u < 0.5}
+    return _tails(at, above, below, tuple(summaries))
 
 
 def _event(subject: str) -> Callable[[float, float], tuple[str, str]]:
@@ -195,6 +225,7 @@ def _of_classes(predictions: Any, common: NDArray) -> list[Direction]:
             _event(f"{names[c]} occurs"),
             (Summary("its probability", probabilities[:, c], share=True), *more),
             name=f"{names[c]} occurs",
+            label=int(c),
         )
         for c in np.sort(common)
     ]

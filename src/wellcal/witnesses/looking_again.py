@@ -20,9 +20,9 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.predictions import Predictions, Samples
 from wellcal.problem.drawn_targets import pool_draws
-from wellcal.witnesses.directions import Direction, directions_in
+from wellcal.witnesses.directions import Direction, directions_in, directions_of_draws
 from wellcal.witnesses.result import Group, Rule, Witness
-from wellcal.witnesses.summaries import Overview, Side
+from wellcal.witnesses.summaries import Overview, Side, summaries_of_draws
 from wellcal.witnesses.wording import shares_text
 
 AT_A_TIME = 50_000
@@ -47,6 +47,19 @@ class Totals:
     expected: float = 0.0
     variance: float = 0.0
     count: int = 0
+
+    def plus(self, other: Totals) -> Totals:
+        """Of both parts."""
+        return Totals(
+            self.observed + other.observed,
+            self.expected + other.expected,
+            self.variance + other.variance,
+            self.count + other.count,
+        )
+
+    def shifted(self, shift: float) -> Totals:
+        """The same, where so much more is expected of each case."""
+        return replace(self, expected=self.expected + shift * self.count)
 
     def add(self, direction: Direction, targets: NDArray, inside: NDArray) -> None:
         """Some cases, those `inside`."""
@@ -94,8 +107,17 @@ class _Sums:
     others: Totals = field(default_factory=Totals)
     cases: list[NDArray] = field(default_factory=lambda: [])
     direction: Direction | None = None
+    swapped: Totals = field(default_factory=Totals)
 
-    def look(self, found: Sequence[Direction], targets: NDArray, start: int, searched: NDArray) -> None:
+    def look(
+        self,
+        found: Sequence[Direction],
+        targets: NDArray,
+        start: int,
+        searched: NDArray,
+        pool: NDArray | None = None,
+    ) -> None:
+        """Add some cases; `pool` are targets pooled with their draws, where predictions are draws."""
         direction = next((one for one in found if one.name == self.rule.direction), None)
         if direction is None:
             return
@@ -104,23 +126,30 @@ class _Sums:
         self.first.add(direction, targets, inside & searched)
         self.others.add(direction, targets, inside & ~searched)
         self.cases.append(start + np.flatnonzero(inside))
+        if pool is not None and self.rule.sides:
+            for k in range(pool.shape[1]):
+                self.swapped.add(direction, pool[:, k], _inside(self.rule.sides, direction, k))
+
+    @property
+    def _shift(self) -> float:
+        """By how much members of pooled sets that are in the group are beyond what is expected of them."""
+        return (self.swapped.observed - self.swapped.expected) / max(self.swapped.count, 1)
 
     def result(self, alpha: float, searched: int, n: int, groups: int) -> Looked:
         """What the group is in all cases."""
         sign = 1.0 if self.group.statistic > 0.0 else -1.0
-        alone = float(special.ndtr(-sign * self.others.z))
+        others, total = self.others.shifted(self._shift), self.first.plus(self.others).shifted(self._shift)
+        alone = float(special.ndtr(-sign * others.z))
         for_all = -np.expm1(groups * np.log1p(-min(alone, 1.0 - _LEAST)))  # of independent looks (Sidak)
         pvalue = combined(self.group.pvalue, float(for_all), searched, n - searched)
-        count = self.first.count + self.others.count
-        observed = (self.first.observed + self.others.observed) / max(count, 1)
-        expected = (self.first.expected + self.others.expected) / max(count, 1)
+        count = total.count
+        observed, expected = total.observed / max(count, 1), total.expected / max(count, 1)
         assert self.direction is not None
         what, numbers = self.direction.describe(observed, expected)
         ends = _share_ends(observed, count) if self.direction.happens else None
         if ends is not None:
             share, low, high, right = shares_text(observed, *ends, expected)
             numbers = f"{share}, {low} to {high}, instead of {right}"
-        total = Totals(count * observed, count * expected, self.first.variance + self.others.variance, count)
         after = replace(
             self.group,
             statement=f"{what} {self.group.where} ({numbers}; {how_many(count)})",
@@ -167,11 +196,15 @@ def second_look(
     for start in range(0, n, AT_A_TIME):
         part = slice(start, min(start + AT_A_TIME, n))
         batch, own = predictions[part], targets[part]
+        pool: NDArray | None = None
         if isinstance(batch, Samples) and batch.kind == "draws":
-            batch = pool_draws(own, batch)
-        directions = directions_in(batch, levels, overview, None)
+            pooled = pool_draws(own, batch)
+            pool = np.asarray(pooled.values)
+            directions = directions_of_draws(pooled, levels, summaries_of_draws(pooled))
+        else:
+            directions = directions_in(batch, levels, overview, None)
         for one in sums:
-            one.look(directions, own, start, seen[part])
+            one.look(directions, own, start, seen[part], pool)
     known = [one for one in sums if one.direction is not None]
     return tuple(one.result(found.alpha, len(searched), n, len(known)) for one in known)
 
@@ -192,12 +225,14 @@ def combined(first: float, second: float, cases: int, others: int) -> float:
     return max(float(special.ndtr(-both)), _LEAST)
 
 
-def _inside(sides: Sequence[Side], direction: Direction) -> NDArray:
-    """Which cases are within all sides, ``(n,)``."""
-    known = {summary.name: np.asarray(summary.values) for summary in direction.summaries}
+def _inside(sides: Sequence[Side], direction: Direction, member: int | None = None) -> NDArray:
+    """Which cases are within all sides, ``(n,)``; if a `member` of their pooled sets were the target."""
+    known = {summary.name: summary for summary in direction.summaries}
     inside = np.ones(len(direction.expected), dtype=bool)
     for side in sides:
-        values = known[side.summary]
+        summary = known[side.summary]
+        swapped = summary.swapped
+        values = np.asarray(summary.values if member is None or swapped is None else swapped[:, member])
         inside &= (values > side.low) & (values <= side.high)
     return inside
 

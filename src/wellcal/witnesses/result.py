@@ -51,11 +51,15 @@ TESTED_TOGETHER = "for all cases together: calibration_test"
 
 
 class Rule(NamedTuple):
-    """A group without its cases: sides of summaries, and the direction with levels of its quantiles."""
+    """A group without its cases: sides of summaries, and the direction with levels of its quantiles.
+
+    `label` is the number of the class that the direction is about, if it is about one.
+    """
 
     sides: tuple[Side, ...]
     direction: str
     levels: tuple[float, ...]
+    label: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,15 +109,20 @@ class Group(Presentable):
         """Number of cases."""
         return len(self.cases) if self.n_all is None else self.n_all
 
-    def described_by(self, rule: Rule | None) -> Self:
-        """The same, which knows how to find such cases among others."""
-        self.__dict__["_rule"] = rule
+    def described_by(self, rule: Rule | None, deviations: NDArray | None = None) -> Self:
+        """The same, which knows how to find such cases among others, and what each of its own is off by."""
+        self.__dict__.update(_rule=rule, _deviations=deviations)
         return self
 
     @property
     def rule(self) -> Rule | None:
         """Which cases are in it, and what is looked at in them; None for segments, and of stored groups."""
         return self.__dict__.get("_rule")
+
+    @property
+    def deviations(self) -> NDArray | None:
+        """What the direction measures in each of the cases, less its expectation; None where nobody knows."""
+        return self.__dict__.get("_deviations")
 
     n_cases = renamed_attribute("n_cases", "n_samples")
     not_read: ClassVar[tuple[str, ...]] = ("n_samples", "at_floor")

@@ -126,7 +126,7 @@ class ScanTest:
         those of a candidate.
         """
         usual = np.abs(self.z) - self.excess
-        left = np.concatenate([np.zeros(0), *self._scales]) > 0.0
+        left = (np.concatenate([np.zeros(0), *self._scales]) > 0.0) & self._candidates.tellable()
         beyond = self.excess
         chosen: list[Told] = []
         while len(chosen) < count and left.any():

@@ -53,11 +53,25 @@ class Cases:
 
 @dataclass(frozen=True)
 class Summary:
-    """A number for each prediction, ``(n,)``, what to call it, and whether it is a share."""
+    """A number for each prediction.
+
+    Attributes
+    ----------
+    name
+        What to call it.
+    values
+        The numbers, ``(n,)``.
+    share
+        Whether it is a share.
+    swapped
+        Of predictions that are S draws: the number that there would be if a member of the pooled set were the
+        target, and the others the draws, ``(n, S + 1)``; the target itself comes last. None for others.
+    """
 
     name: str
     values: NDArray
     share: bool = False
+    swapped: NDArray | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +150,51 @@ def summaries_of(predictions: Predictions, overview: Overview | None = None) -> 
         for c in range(min(mean.shape[1], _MOST_COORDINATES))
     ]
     return [*found, Summary("the predicted standard deviation", np.sqrt(np.mean(spread**2, axis=1)))]
+
+
+def summaries_of_draws(pool: Samples) -> list[Summary]:
+    """The same for draws, from the set in which each target is pooled with them; it comes last there.
+
+    An outcome must not choose its own group, and a person who has the draws must find the same cases: mean
+    and spread are those of the draws alone. If a draw is swapped with the target, they are those of the new
+    draws.
+
+    Examples
+    --------
+    >>> mean, spread = summaries_of_draws(Samples([[1.0, 3.0, 9.0]], kind="atoms"))
+    >>> mean.values, spread.values, mean.swapped
+    (array([2.]), array([1.]), array([[6., 5., 2.]]))
+    """
+    values = np.asarray(to_numpy(pool.values), dtype=np.float64)
+    left = values.shape[1] - 1
+    middle = np.median(values, axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = values - middle  # squares of large numbers that are about the same would leave no digits
+        mean = _of_others(apart) / left
+        variance = np.maximum(_of_others(apart**2) / left - mean**2, 0.0)
+        mean = mean + middle
+    if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
+        return []
+    deviation = "the predicted standard deviation"
+    if pool.event_shape == ():
+        return [_swapped("the predicted mean", mean), _swapped(deviation, np.sqrt(variance))]
+    found = [
+        _swapped(f"the predicted mean of coordinate {c + 1}", mean[:, :, c])
+        for c in range(min(mean.shape[2], _MOST_COORDINATES))
+    ]
+    return [*found, _swapped(deviation, np.sqrt(np.mean(variance, axis=2)))]
+
+
+def _swapped(name: str, table: NDArray) -> Summary:
+    return Summary(name, table[:, -1], swapped=table)
+
+
+def _of_others(values: NDArray) -> NDArray:
+    """For each member of a set ``(n, m, ...)`` the sum of the others: an outlier leaves nothing behind."""
+    before, after = np.zeros_like(values), np.zeros_like(values)
+    np.cumsum(values[:, :-1], axis=1, out=before[:, 1:])
+    np.cumsum(values[:, :0:-1], axis=1, out=after[:, -2::-1])
+    return before + after
 
 
 def _of_quantiles(predictions: Quantiles) -> list[Summary]:

@@ -54,13 +54,32 @@ def lost_cases(targets: NDArray, predictions: Predictions) -> NDArray:
 
     Counts of parts of the cases add up.
     """
+    lost = _given(targets, predictions)
+    lost = lost[lost < LEAST_PROBABILITY]
+    return np.array([len(lost), np.count_nonzero(lost)])
+
+
+def impossible_rows(targets: NDArray, predictions: Predictions) -> NDArray:
+    """Which cases these are, the least probable first.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> impossible_rows(np.array([0, 2]), wc.Categorical([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
+    array([1])
+    """
+    given = _given(targets, predictions)
+    lost = np.flatnonzero(given < LEAST_PROBABILITY)
+    return lost[np.argsort(given[lost], kind="stable")]
+
+
+def _given(targets: NDArray, predictions: Predictions) -> NDArray:
+    """Predicted probabilities of what was observed, ``(n,)``; none where classes are not predicted."""
     if not targets_are_indices(predictions):
-        return np.zeros(2, dtype=np.int64)
+        return np.empty(0)
     batch: Any = predictions
     probabilities = np.asarray(to_numpy(batch.class_probs()), dtype=np.float64)
-    given = probabilities[np.arange(len(targets)), targets]
-    lost = given[given < LEAST_PROBABILITY]
-    return np.array([len(lost), np.count_nonzero(lost)])
+    return probabilities[np.arange(len(targets)), targets]
 
 
 def told_impossible(lost: NDArray) -> str | None:
