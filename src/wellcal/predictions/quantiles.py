@@ -25,7 +25,8 @@ class Quantiles(Predictions):
     Such a prediction is known only up to the L + 1 bins between its quantiles: bin b holds the targets
     with ``values[b - 1] < y <= values[b]`` and has probability ``levels[b] - levels[b - 1]``, where the
     levels are continued by 0 and 1. What `cdf`, `quantile` and `sample` add inside of a bin is a
-    representative, a uniform distribution, and no statement of the prediction.
+    representative, a uniform distribution, and no statement of the prediction. Outcomes must not fall on
+    quantiles, as counts do: where calibration is judged, more than a few that do are refused.
 
     Parameters
     ----------
