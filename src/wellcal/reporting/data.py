@@ -21,6 +21,7 @@ from wellcal.predictions.cases import per_case, same_cases
 from wellcal.predictions.class_names import is_ordered
 from wellcal.predictions.fingerprints import fingerprint
 from wellcal.predictions.spaces import check_one_space
+from wellcal.predictions.ties import refuse_ties
 
 ONLY = "the model"
 """What a model is called that was given without a name."""
@@ -141,6 +142,7 @@ def gathered(y: object, pred: object) -> Data:
     for name, argument, batch in zip(given, called, batches, strict=True):
         try:
             targets, predictions = check_inputs(y, batch, argument)
+            refuse_ties(targets, predictions)
             own = numpy_batch(predictions).with_index(None)
         except (TypeError, ValueError) as error:
             if named:
@@ -191,7 +193,7 @@ def family_in_words(predictions: Any) -> str:
     ('numbers, 50 draws for each case', 'numbers, normal predictions')
     """
     if isinstance(predictions, Quantiles):
-        return f"numbers, {len(predictions.levels)} predicted quantiles"
+        return f"numbers, {how_many(len(predictions.levels), 'predicted quantile')}"
     if targets_are_indices(predictions):
         count = 2 if isinstance(predictions, Bernoulli) else int(predictions.class_probs().shape[1])
         if is_ordered(predictions):
