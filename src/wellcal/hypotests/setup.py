@@ -25,7 +25,6 @@ from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
 from wellcal.predictions.cut_by_targets import GROUPS, refuse_targets
-from wellcal.predictions.ties import refuse_ties
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import pool_draws, stretch
@@ -240,7 +239,7 @@ def make_setup(
     are exchangeable under calibration.
     """
     checked, given = check_inputs(y, pred)
-    refuse_ties(checked, given)
+    given.check_judged(checked)
     targets = to_numpy(checked).copy()  # what is asked of a result later must not follow the array of a user
     predictions = batch = numpy_batch(given)
     draws: int | None = None

@@ -32,7 +32,6 @@ from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
-from wellcal.predictions.ties import refuse_ties
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import in_library_of
 from wellcal.problem.problem import check_pair_kernel, outline
@@ -182,7 +181,7 @@ def local_discrepancy(
     True
     """
     checked, predictions = check_inputs(y, pred)
-    refuse_ties(checked, predictions)
+    predictions.check_judged(checked)
     targets = Targets(checked, predictions)
     n = len(predictions)
     if n > LARGEST:

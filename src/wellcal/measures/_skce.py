@@ -41,7 +41,6 @@ from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import where_at_rest
 from wellcal.predictions.cases import per_case
-from wellcal.predictions.ties import refuse_ties
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.feature_form import FEWEST
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked, some_cases
@@ -163,7 +162,7 @@ def skce(
     check_options(estimator, block_size, rng, weights)
     told = None if progress is None else as_progress(progress)
     targets, predictions = check_inputs(y, pred)
-    refuse_ties(targets, predictions)
+    predictions.check_judged(targets)
     given = predictions
     if len(predictions) >= FEWEST and isinstance(engine, str) and engine == "auto":
         targets, predictions, weights = _nearer(targets, predictions, weights, kernel)

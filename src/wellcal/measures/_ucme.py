@@ -10,7 +10,6 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.predictions.base import check_inputs
-from wellcal.predictions.ties import refuse_ties
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import Locations, as_locations
@@ -80,7 +79,7 @@ def ucme(
     True
     """
     targets, predictions = check_inputs(y, pred)
-    refuse_ties(targets, predictions)
+    predictions.check_judged(targets)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     where = as_locations(locations, predictions, rng)
     runner = choose_engine(engine, outline(targets, predictions, chosen))

@@ -31,7 +31,6 @@ from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.cases import as_batch
 from wellcal.predictions.spaces import check_one_space
-from wellcal.predictions.ties import refuse_ties
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import draw_in_turn, why_not_resampled
 from wellcal.problem.problem import check_pair_kernel, outline
@@ -272,7 +271,7 @@ class Monitor(Kept):
             Where the monitor stands then. After an error it stands where it stood before.
         """
         checked, given = check_inputs(*as_batch(y, pred))
-        refuse_ties(checked, given)
+        given.check_judged(checked)
         targets, batch = own_copy(to_numpy(checked)), numpy_batch(given).with_index(None)
         reason = why_not_resampled(batch)
         if reason is not None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, is_traced, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.row_errors import Row, RowError
-from wellcal.predictions.base import Predictions
-from wellcal.predictions.quantiles import Quantiles
 
 _FEW = 3  # targets that may fall on a quantile by rounding, however few cases there are
 _UNSEEN = 0.5  # standard deviations by which ties may move the share below a quantile
@@ -19,7 +17,7 @@ _REMEDY = (
 )
 
 
-def refuse_ties(targets: Array, predictions: Predictions) -> None:
+def refuse_ties(targets: Array, levels: NDArray, values: Array) -> None:
     """An error where so many targets equal one of their own quantiles that calibration cannot be told.
 
     Where q is the quantile of level l, calibration says that outcomes lie below q with probability l at most,
@@ -30,22 +28,20 @@ def refuse_ties(targets: Array, predictions: Predictions) -> None:
     Parameters
     ----------
     targets
-        As `check_targets` of the predictions returns them.
-    predictions
-        Of any family; only `Quantiles` are looked at.
+        Numbers ``(n,)``.
+    levels, values
+        Of the quantiles, ``(L,)`` and ``(n, L)``.
 
     Examples
     --------
-    >>> pred = Quantiles([0.1, 0.9], np.tile([0.0, 2.0], (8, 1)))
-    >>> refuse_ties(np.array([0.0, 0.5, 0.7, 1.0, 1.1, 1.3, 1.9, 2.5]), pred)
-    >>> refuse_ties(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]), pred)
+    >>> levels, values = np.array([0.1, 0.9]), np.tile([0.0, 2.0], (8, 1))
+    >>> refuse_ties(np.array([0.0, 0.5, 0.7, 1.0, 1.1, 1.3, 1.9, 2.5]), levels, values)
+    >>> refuse_ties(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]), levels, values)
     Traceback (most recent call last):
     wellcal.RowError: y equals its own quantile of level 0.1 in 4 of 8 cases, first in row 1: ...
     """
-    if not isinstance(predictions, Quantiles) or is_traced(targets) or is_traced(predictions.values):
-        return
-    equal = to_numpy(targets[:, None] == predictions.values)
-    counts, n, levels = equal.sum(axis=0), len(predictions), np.asarray(predictions.levels)
+    equal = to_numpy(targets[:, None] == values)
+    counts, n = equal.sum(axis=0), len(equal)
     allowed = np.maximum(_FEW, _UNSEEN * np.sqrt(n * levels * (1.0 - levels)))
     if np.all(counts <= allowed):
         return

@@ -21,7 +21,6 @@ from wellcal.predictions.cases import per_case, same_cases
 from wellcal.predictions.class_names import is_ordered
 from wellcal.predictions.fingerprints import fingerprint
 from wellcal.predictions.spaces import check_one_space
-from wellcal.predictions.ties import refuse_ties
 
 ONLY = "the model"
 """What a model is called that was given without a name."""
@@ -142,7 +141,7 @@ def gathered(y: object, pred: object) -> Data:
     for name, argument, batch in zip(given, called, batches, strict=True):
         try:
             targets, predictions = check_inputs(y, batch, argument)
-            refuse_ties(targets, predictions)
+            predictions.check_judged(targets)
             own = numpy_batch(predictions).with_index(None)
         except (TypeError, ValueError) as error:
             if named:

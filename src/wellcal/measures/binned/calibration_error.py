@@ -35,7 +35,6 @@ from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.predictions import Bernoulli, Poisson, Quantiles
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
-from wellcal.predictions.ties import refuse_ties
 
 ESTIMATORS = ("plug-in", "debiased")
 
@@ -243,7 +242,7 @@ def discrete_targets(
     """What is compared with frequencies: predictions after a reduction, its parts, and which it was."""
     check_reduction(reduce, NO_REDUCTION)
     targets, predictions = check_inputs(y, pred, keep=False)
-    refuse_ties(targets, predictions)
+    predictions.check_judged(targets)
     reduce, compared = _reduction(predictions, reduce)
     if reduce == "confidence":
         targets, predictions = reduced_to_confidence(targets, predictions)

@@ -9,7 +9,6 @@ from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.class_names import NUMBERS_WANTED, is_ordered
-from wellcal.predictions.ties import refuse_ties
 
 _EITHER_WAY = 2  # classes that have an order without being told
 
@@ -18,7 +17,7 @@ def check_standing(y: object, pred: object, what: str) -> tuple[Array, Predictio
     """Targets and predictions, checked, that have places in an order."""
     targets, predictions = check_inputs(y, pred)
     check_scalar(predictions, what)
-    refuse_ties(targets, predictions)
+    predictions.check_judged(targets)
     return targets, predictions
 
 
