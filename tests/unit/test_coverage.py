@@ -113,6 +113,22 @@ def test_expected_coverage_of_draws() -> None:
     assert found.coverage == pytest.approx([0.5])
 
 
+@pytest.mark.parametrize("size", [1, 4, 19])
+def test_expected_coverage_of_draws_with_ties(size: int) -> None:
+    """Of draws and target, alike if calibrated, the share that lies in the interval of all others."""
+    rng = np.random.default_rng(size)
+    pooled = np.where(rng.random((40, size + 1)) < 0.4, 0.0, rng.normal(1.0, 1.0, (40, size + 1)).round(1))
+    untied = interval_coverage(np.zeros(1), wc.Samples(1.0 + np.arange(size)[None]), levels=[0.5, 0.8, 0.95])
+    for level, fewest in zip(untied.levels, untied.expected, strict=True):
+        held = [
+            interval_coverage(pooled[:, i], wc.Samples(np.delete(pooled, i, axis=1)), levels=[level])
+            for i in range(size + 1)
+        ]
+        share = np.mean([one.coverage[0] for one in held])
+        assert share > fewest + 0.01
+        assert_allclose([one.expected[0] for one in held], share, rtol=1e-12)
+
+
 def test_confidence_limits_against_scipy() -> None:
     hits = np.array([0, 3, 10, 20])
     low, high = clopper_pearson(hits.astype(float), 20, 0.05)
@@ -158,3 +174,50 @@ def test_the_table_of_quantiles_is_the_curve_with_its_band() -> None:
         rng.normal(size=50), wc.Quantiles([0.1, 0.5, 0.9], np.tile([-1.3, 0.0, 1.3], (50, 1)))
     )
     assert [line.split()[0] for line in repr(few).splitlines()[2:]] == ["10%", "50%", "90%"]
+
+
+# -- outcomes on quantiles ---------------------------------------------------------------------
+
+
+def counted(n: int = 200) -> tuple[Any, Any]:
+    """Counts, and their true quantiles: right, and nearly a third of the counts fall on the lowest."""
+    rng = np.random.default_rng(3)
+    rate, levels = rng.gamma(3.0, 0.5, n), np.array([0.1, 0.5, 0.9])
+    return rng.poisson(rate), wc.Quantiles(levels, stats.poisson.ppf(levels, rate[:, None]))
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        *(wc.calibration_test, wc.report, wc.witness, wc.skce, wc.ece),
+        *(pit, interval_coverage, wc.quantile_calibration, wc.displays.CoverageDisplay.computed),
+        lambda y, pred: wc.Monitor().update(y, pred),
+        lambda y, pred: wc.local_discrepancy(y, pred, pred),
+        lambda y, pred: wc.ucme(y, pred, locations=5),
+    ],
+)
+def test_outcomes_on_their_quantiles_are_refused_wherever_calibration_is_judged(judge: Any) -> None:
+    y, pred = counted()
+    with pytest.raises(wc.RowError, match=r"equals its own quantile of level 0\.5 in 76 of 200 cases, first"):
+        judge(y, pred)
+
+
+def test_outcomes_on_their_quantiles_have_scores_and_remedies() -> None:
+    y, pred = counted()
+    assert float(wc.pinball_loss(y, pred)) > 0.0
+    with pytest.raises(wc.RowError, match=r"Poisson, NegativeBinomial or Categorical.*Samples") as error:
+        interval_coverage(y, pred)
+    assert y[error.value.row] == pred.values[error.value.row, 1]
+    zeros = np.where(np.arange(200) < 30, 0.0, 1.0 + np.arange(200) / 100.0)  # an amount, often nothing
+    with pytest.raises(wc.RowError, match=r"level 0\.05 in 30 of 200 cases, first in row 0"):
+        wc.calibration_test(zeros, wc.Quantiles([0.05, 0.5], np.tile([0.0, 1.9], (200, 1))))
+
+
+def test_a_few_ties_are_below_in_every_number() -> None:
+    levels, values = [0.25, 0.75], np.tile([0.0, 1.0], (20, 1))
+    y = np.repeat([-1.0, 0.0, 0.5, 1.0, 2.0], [3, 2, 9, 2, 4])
+    pred = wc.Quantiles(levels, values)
+    assert_allclose(wc.quantile_calibration(y, pred).frequencies, [0.25, 0.8])
+    assert_allclose(interval_coverage(y, pred).coverage, [0.55])
+    assert_allclose(np.mean(np.asarray(pit(y, pred)) <= 0.25), 0.25)
+    assert_array_equal(np.bincount(pred.bins(y)), [5, 11, 4])

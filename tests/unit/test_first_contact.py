@@ -538,18 +538,13 @@ def test_coverage_prints_a_table() -> None:
 @pytest.mark.parametrize(
     ("levels", "expected", "note"),
     [
-        (
-            [0.1, 0.5, 0.9],
-            [0.8],
-            "those between two of the predicted quantiles; out of reach: 90%, 95%",
-        ),
-        ([0.25, 0.3, 0.5, 0.7, 0.75], [0.4, 0.5], "out of reach: 80%, 90%, 95%"),
-        (
-            [0.2, 0.5, 0.9],
-            [0.5],
-            "those within reach of the predicted quantiles; out of reach: 80%, 90%, 95%",
-        ),
-        ([0.025, 0.5, 0.975], [0.5, 0.8, 0.9, 0.95], None),
+        ([0.1, 0.5, 0.9], [0.8], "those between two of the predicted quantiles, not 50%, 90%, 95%"),
+        ([0.25, 0.3, 0.5, 0.7, 0.75], [0.4, 0.5], "of the predicted quantiles, not 80%, 90%, 95%"),
+        ([0.025, 0.5, 0.975], [0.95], "of the predicted quantiles, not 50%, 80%, 90%"),
+        ([0.1, 0.2, 0.5, 0.9, 0.95], [0.8], "not 50%, 90%, 95%"),
+        ([0.025, 0.05, 0.1, 0.25, 0.75, 0.9, 0.95, 0.975], [0.5, 0.8, 0.9, 0.95], None),
+        (np.arange(1, 20) / 20, [0.5, 0.8, 0.9], "not 95%"),  # of many, those nearest to the usual ones
+        (np.array([0.05, 0.95], dtype=np.float32), [0.9], "not 50%, 80%, 95%"),
     ],
 )
 def test_intervals_of_quantiles_are_those_that_exist(levels: Any, expected: Any, note: str | None) -> None:
@@ -561,9 +556,25 @@ def test_intervals_of_quantiles_are_those_that_exist(levels: Any, expected: Any,
     assert below == "" if note is None else f"{note}</p>" in below
 
 
-def test_quantiles_without_any_interval() -> None:
-    with pytest.raises(ValueError, match=r"levels of the predicted quantiles, 0\.1 to 0\.5, reach none"):
-        wc.interval_coverage(Y, wc.Quantiles([0.1, 0.5], MU[:, None] + [-1.0, 0.0]))
+COVERED = (wc.interval_coverage, wc.displays.CoverageDisplay.computed)
+
+
+@pytest.mark.parametrize("covered", COVERED)
+@pytest.mark.parametrize("levels", [[0.1, 0.5], [0.2, 0.9], [0.5]])
+def test_quantiles_without_any_interval(covered: Any, levels: Any) -> None:
+    pred = wc.Quantiles(levels, MU[:, None] + stats.norm.ppf(levels))
+    with pytest.raises(ValueError, match=r"have no central interval: no two of them.*0\.05 and 0\.95 make"):
+        covered(Y, pred)
+
+
+@pytest.mark.parametrize("covered", COVERED)
+def test_intervals_that_quantiles_do_not_have_are_refused(covered: Any) -> None:
+    levels = [0.05, 0.25, 0.75, 0.95]
+    pred = wc.Quantiles(levels, MU[:, None] + stats.norm.ppf(levels))
+    message = r"central interval of 0\.8, found intervals of 0\.5, 0\.9; .* quantiles at 0\.1 and 0\.9"
+    with pytest.raises(ValueError, match=message):
+        covered(Y, pred, levels=[0.5, 0.8])
+    assert_allclose(covered(Y, pred, levels=[0.9]).levels, [0.9])
 
 
 # -- rows that belong together ------------------------------------------------------------------------

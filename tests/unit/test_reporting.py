@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import special
 from scipy.stats import norm
 
 import wellcal as wc
@@ -20,10 +21,12 @@ from wellcal.displays.axes import Canvas
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import WITNESS
 from wellcal.reporting import ModelReport, Report, ReportFigure
-from wellcal.reporting.data import family_in_words, gathered
+from wellcal.reporting.data import ModelData, family_in_words, gathered
 from wellcal.reporting.examples import examples_of
+from wellcal.reporting.family_pictures import kinds_for
 from wellcal.reporting.first_screen import where
 from wellcal.reporting.numbers import error_of, numbers_of
+from wellcal.reporting.result import coverage_in_words
 from wellcal.reporting.segmenting import segments_from
 
 PLAN = importlib.import_module("wellcal.reporting._report")
@@ -415,6 +418,26 @@ def test_words_of_families() -> None:
     }
     assert family_in_words(wc.Samples(np.zeros((3, 1)))) == "numbers, 1 draw for each case"
     assert family_in_words(wc.Categorical(np.full((2, 1000), 1e-3))) == "classification, 1,000 classes"
+
+
+def test_coverage_is_told_of_intervals_that_were_predicted() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=60)
+    y = rng.normal(mu)
+    for levels, told in (
+        ([0.025, 0.5, 0.975], "intervals that promise 95% hold"),
+        ([0.2, 0.9], None),
+        ([0.1, 0.2], None),
+        ([0.5], None),
+    ):
+        pred = wc.Quantiles(levels, mu[:, None] + special.ndtri(levels))
+        coverage, quantiles = numbers_of(ModelData("one", y, pred))
+        assert quantiles is not None
+        assert (coverage is None) == (told is None) == ("coverage" not in [k.name for k in kinds_for(pred)])
+        assert told is None or coverage_in_words(coverage).startswith(told)
+    assert family_in_words(pred) == "numbers, 1 predicted quantile"
+    counts, _ = numbers_of(ModelData("counts", rng.poisson(1.0, 60), wc.Poisson(np.ones(60))))
+    assert coverage_in_words(counts).startswith("intervals that promise 90% (98.1% if calibrated) hold")
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])

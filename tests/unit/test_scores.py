@@ -132,8 +132,17 @@ def test_quantile_calibration_of_quantiles_counts_targets_below_each_of_them():
     np.testing.assert_allclose(found.levels, levels)
     np.testing.assert_allclose(found.frequencies, [2 / 6, 3 / 6, 4 / 6])
     assert found.value == pytest.approx(2 / 6 - 0.05)
-    with pytest.raises(ValueError, match=r"0.05 and 0.95, found 0.01; levels=None"):
-        quantile_calibration(np.zeros(6), wc.Quantiles(levels, values), levels=[0.0, 0.01, 1.0])
+    ends = quantile_calibration(np.full(6, 0.5), wc.Quantiles(levels, values), levels=[0.0, 0.5, 1.0])
+    np.testing.assert_array_equal(ends.frequencies, [0.0, 1.0, 1.0])
+    for absent in (0.01, 0.25):  # beyond the predicted ones, and between them
+        with pytest.raises(ValueError, match=rf"predicted ones, 0.05, 0.5, 0.95, found {absent}; "):
+            quantile_calibration(np.full(6, 0.5), wc.Quantiles(levels, values), levels=[0.0, absent, 1.0])
+
+
+def test_the_headline_of_a_curve_says_that_it_is_over_all_levels():
+    found = quantile_calibration(Y, wc.Normal(MU, SIGMA), levels=[0.5])
+    assert float(found) > abs(float(found.frequencies[0]) - 0.5)
+    assert "(largest deviation over all levels, " in repr(found)
 
 
 def test_quantile_calibration_counts_targets_below_quantiles():

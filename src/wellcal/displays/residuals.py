@@ -17,6 +17,7 @@ from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import LEVEL, Display, bins_outside, reach_of, shares_below, verdict_of
 from wellcal.measures.binned.binning import EqualMassBins
+from wellcal.predictions import Quantiles
 from wellcal.predictions.base import check_inputs
 
 AGAINST = ("spread", "mean")
@@ -259,13 +260,20 @@ def _described(predictions: Any, what: str) -> NDArray:
         known = predictions.supports("variance")
         found = predictions.variance() ** 0.5 if known else _range(predictions) / _RANGE
     else:
-        found = predictions.mean() if predictions.supports("mean") else predictions.quantile(0.5)
+        found = predictions.mean() if predictions.supports("mean") else _middle(predictions)
     return np.asarray(to_numpy(stop_gradient(found)), dtype=np.float64)
 
 
 def _range(predictions: Any) -> Any:
-    """Between the quartiles, for predictions that are quantiles."""
-    return predictions.quantile(0.75) - predictions.quantile(0.25)
+    """Between the quartiles, for predictions that are quantiles; zero where they do not span the middle."""
+    known = predictions.supports("interquartile_range")
+    return predictions.interquartile_range() if known else np.zeros(len(predictions))
+
+
+def _middle(predictions: Any) -> Any:
+    """The median, or of predictions that are quantiles the nearest one."""
+    first, last = predictions.levels[[0, -1]] if isinstance(predictions, Quantiles) else (0.0, 1.0)
+    return predictions.quantile(min(max(0.5, float(first)), float(last)))
 
 
 def _quantile(ordered: NDArray, share: float, alpha: float) -> tuple[float, float, float]:

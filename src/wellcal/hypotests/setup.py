@@ -239,6 +239,7 @@ def make_setup(
     are exchangeable under calibration.
     """
     checked, given = check_inputs(y, pred)
+    given.check_judged(checked)
     targets = to_numpy(checked).copy()  # what is asked of a result later must not follow the array of a user
     predictions = batch = numpy_batch(given)
     draws: int | None = None

@@ -181,6 +181,7 @@ def local_discrepancy(
     True
     """
     checked, predictions = check_inputs(y, pred)
+    predictions.check_judged(checked)
     targets = Targets(checked, predictions)
     n = len(predictions)
     if n > LARGEST:

@@ -162,6 +162,7 @@ def skce(
     check_options(estimator, block_size, rng, weights)
     told = None if progress is None else as_progress(progress)
     targets, predictions = check_inputs(y, pred)
+    predictions.check_judged(targets)
     given = predictions
     if len(predictions) >= FEWEST and isinstance(engine, str) and engine == "auto":
         targets, predictions, weights = _nearer(targets, predictions, weights, kernel)

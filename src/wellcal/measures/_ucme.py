@@ -79,6 +79,7 @@ def ucme(
     True
     """
     targets, predictions = check_inputs(y, pred)
+    predictions.check_judged(targets)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     where = as_locations(locations, predictions, rng)
     runner = choose_engine(engine, outline(targets, predictions, chosen))

@@ -271,6 +271,7 @@ class Monitor(Kept):
             Where the monitor stands then. After an error it stands where it stood before.
         """
         checked, given = check_inputs(*as_batch(y, pred))
+        given.check_judged(checked)
         targets, batch = own_copy(to_numpy(checked)), numpy_batch(given).with_index(None)
         reason = why_not_resampled(batch)
         if reason is not None:

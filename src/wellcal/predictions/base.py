@@ -339,6 +339,12 @@ class Predictions(Distributions):
             self.target_domain.check(at_hand(array), name)
         return array
 
+    def check_judged(self, targets: Array) -> None:
+        """Reject targets, checked before, by which calibration cannot be judged: most families have none.
+
+        `Quantiles` reject outcomes that fall on quantiles; scores have a use for these.
+        """
+
     # -- arguments ---------------------------------------------------------------------------
 
     def argument(self, x: object, name: str, event_ndim: int | None = None) -> Array:

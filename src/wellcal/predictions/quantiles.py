@@ -16,6 +16,7 @@ from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
+from wellcal.predictions.ties import refuse_ties
 
 
 @family
@@ -25,7 +26,8 @@ class Quantiles(Predictions):
     Such a prediction is known only up to the L + 1 bins between its quantiles: bin b holds the targets
     with ``values[b - 1] < y <= values[b]`` and has probability ``levels[b] - levels[b - 1]``, where the
     levels are continued by 0 and 1. What `cdf`, `quantile` and `sample` add inside of a bin is a
-    representative, a uniform distribution, and no statement of the prediction.
+    representative, a uniform distribution, and no statement of the prediction. Outcomes must not fall on
+    quantiles, as counts do: where calibration is judged, more than a few that do are refused.
 
     Parameters
     ----------
@@ -98,6 +100,11 @@ class Quantiles(Predictions):
             "give sort=True to sort each row",
         )
         nonempty(self)
+
+    def check_judged(self, targets: Array) -> None:
+        """Reject targets where more than a few of them fall on their own quantiles."""
+        if not (is_traced(targets) or is_traced(self.values)):
+            refuse_ties(targets, self.levels, self.values)
 
     # -- bins --------------------------------------------------------------------------------
 

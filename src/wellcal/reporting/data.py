@@ -141,6 +141,7 @@ def gathered(y: object, pred: object) -> Data:
     for name, argument, batch in zip(given, called, batches, strict=True):
         try:
             targets, predictions = check_inputs(y, batch, argument)
+            predictions.check_judged(targets)
             own = numpy_batch(predictions).with_index(None)
         except (TypeError, ValueError) as error:
             if named:
@@ -191,7 +192,7 @@ def family_in_words(predictions: Any) -> str:
     ('numbers, 50 draws for each case', 'numbers, normal predictions')
     """
     if isinstance(predictions, Quantiles):
-        return f"numbers, {len(predictions.levels)} predicted quantiles"
+        return f"numbers, {how_many(len(predictions.levels), 'predicted quantile')}"
     if targets_are_indices(predictions):
         count = 2 if isinstance(predictions, Bernoulli) else int(predictions.class_probs().shape[1])
         if is_ordered(predictions):

@@ -35,6 +35,7 @@ from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.setup import numpy_batch
 from wellcal.hypotests.tolerance import ToleranceResult
 from wellcal.measures.estimate import Estimate
+from wellcal.measures.quantiles.known_levels import has_intervals
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.class_names import is_ordered
@@ -86,7 +87,8 @@ def kinds_for(predictions: Any) -> list[Kind]:
             pit[1]._replace(title="Rank histogram"),
             pit[0]._replace(title="Ranks, difference from uniform"),
         ]
-    pit.append(Kind("coverage", "Coverage of intervals", coverage.QUESTION, CoverageDisplay, {}))
+    if has_intervals(predictions):
+        pit.append(Kind("coverage", "Coverage of intervals", coverage.QUESTION, CoverageDisplay, {}))
     known = [residuals.varies(predictions, what) for what in residuals.AGAINST]
     if any(known):  # else all points are at one place
         pit.append(Kind("residuals", "Residuals", residuals.QUESTION, ResidualDisplay, {}))

@@ -22,6 +22,7 @@ from wellcal.measures.quantiles import (
     interval_coverage,
     quantile_calibration,
 )
+from wellcal.measures.quantiles.known_levels import has_intervals
 from wellcal.measures.running.means import SCORES
 from wellcal.measures.scores import brier, crps, energy_score
 from wellcal.measures.scores.casewise import nll, pinball_loss, pinball_of_cases
@@ -102,9 +103,9 @@ def numbers_of(model: ModelData) -> tuple[IntervalCoverage | None, QuantileCalib
     """Coverage of intervals, and calibration of quantiles, of predictions that have them."""
     if targets_are_indices(model.predictions) or model.predictions.event_shape != ():
         return None, None
-    coverage: Any = _or_none(lambda: interval_coverage(model.targets, model.predictions))
-    if coverage is not None and not np.any(np.asarray(coverage.expected) > 0.0):
-        coverage = None  # between one draw and itself lies nothing
+    coverage: Any = None
+    if has_intervals(model.predictions):
+        coverage = _or_none(lambda: interval_coverage(model.targets, model.predictions))
     quantiles: Any = _or_none(lambda: quantile_calibration(model.targets, model.predictions))
     return coverage, quantiles
 

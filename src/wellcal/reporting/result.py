@@ -20,6 +20,7 @@ from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
+from wellcal.measures.quantiles.coverage import if_calibrated
 from wellcal.measures.wording import RATIOS, error_phrase
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
@@ -199,7 +200,7 @@ class ModelReport(Presentable):
         if self.ece is not None:
             rows.append(("ECE", f"{float(self.ece):.3g}"))
         if self.coverage is not None:
-            rows.append(("coverage", _coverage_in_words(self.coverage)))
+            rows.append(("coverage", coverage_in_words(self.coverage)))
         if self.segments is not None:
             rows.append(("segments", self.segments.verdict))
         rows.extend(("left out", text) for text in self.left_out)
@@ -398,11 +399,12 @@ def _with_interval(score: Estimate, name: str = "") -> str:
     return f"{text} ({score.intervals[0].low:.4g} to {score.intervals[0].high:.4g})"
 
 
-def _coverage_in_words(found: IntervalCoverage) -> str:
+def coverage_in_words(found: IntervalCoverage) -> str:
+    """What intervals of about 90% hold, with limits of it."""
     levels = np.asarray(found.levels, dtype=float)
     k = int(np.argmin(np.abs(levels - 0.9)))
-    promised = float(found.expected[k])
+    promised = f"{100 * levels[k]:.3g}%{if_calibrated(levels[k], float(found.expected[k]))}"
     return (
-        f"intervals that promise {100 * promised:.3g}% hold {100 * float(found.coverage[k]):.3g}% of the "
-        f"outcomes ({100 * float(found.low[k]):.3g}% to {100 * float(found.high[k]):.3g}%)"
+        f"intervals that promise {promised} hold {100 * float(found.coverage[k]):.3g}% of the outcomes "
+        f"({100 * float(found.low[k]):.3g}% to {100 * float(found.high[k]):.3g}%)"
     )

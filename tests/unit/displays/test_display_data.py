@@ -387,7 +387,7 @@ def test_spreads_that_differ_by_rounding_are_one_spread():
     mean = np.linspace(-3.0, 3.0, 60)
     levels = [0.1, 0.25, 0.5, 0.75, 0.9]
     pred = wc.Quantiles(levels, wc.Normal(mean, np.full(60, 0.1)).quantile(levels))
-    shown = ResidualDisplay.computed(mean, pred, test=False)
+    shown = ResidualDisplay.computed(mean + 0.01, pred, test=False)
     assert np.ptp(pred.quantile(0.75) - pred.quantile(0.25)) > 0.0
     assert shown.against == "mean"
 

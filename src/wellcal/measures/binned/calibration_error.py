@@ -242,6 +242,7 @@ def discrete_targets(
     """What is compared with frequencies: predictions after a reduction, its parts, and which it was."""
     check_reduction(reduce, NO_REDUCTION)
     targets, predictions = check_inputs(y, pred, keep=False)
+    predictions.check_judged(targets)
     reduce, compared = _reduction(predictions, reduce)
     if reduce == "confidence":
         targets, predictions = reduced_to_confidence(targets, predictions)

@@ -10,9 +10,8 @@ from wellcal._arrays.namespaces import Array, asarray, device_of, from_numpy, na
 from wellcal._arrays.seeds import generator_aside
 from wellcal._arrays.special import gather, look_up
 from wellcal.expectations.decompose import components_of, targets_are_indices
-from wellcal.measures.quantiles.checks import check_scalar
+from wellcal.measures.quantiles.checks import check_standing
 from wellcal.predictions import Bernoulli, Categorical, Normal, Quantiles, Samples
-from wellcal.predictions.base import check_inputs
 
 
 def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None) -> Array:
@@ -55,8 +54,7 @@ def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None
     >>> pit(np.array([0.0, 1.0]), (np.zeros(2), np.ones(2))).round(4)
     array([0.5   , 0.8413])
     """
-    targets, predictions = check_inputs(y, pred)
-    check_scalar(predictions, "pit")
+    targets, predictions = check_standing(y, pred, "pit")
     below, upto = distribution_at(predictions, targets)
     xp = namespace(upto)
     shares = generator_aside(rng).random(len(predictions))

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from wellcal._arrays.levels import check_levels
-from wellcal._arrays.namespaces import Array, stop_gradient, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, stop_gradient, to_numpy
 from wellcal._arrays.schema import Check, numbers, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import html_grid, text_table
 from wellcal.measures.quantiles.bands import calibration_band
-from wellcal.measures.quantiles.checks import check_scalar
+from wellcal.measures.quantiles.checks import check_standing
 from wellcal.measures.quantiles.coverage import LIMITS
+from wellcal.measures.quantiles.known_levels import quantile_columns
 from wellcal.predictions import Quantiles
-from wellcal.predictions.base import check_inputs
 
 SHOWN_LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 """Levels of the table that is printed of many."""
@@ -117,14 +117,14 @@ def quantile_calibration(
         Continuous predictions of numbers, as for :func:`wellcal.nll`.
     levels
         Levels between 0 and 1 at which the curve is reported; None takes 0, 0.01 .. 1, and for `Quantiles`
-        their levels, beyond which nothing is known.
+        their levels: at others, but for 0 and 1, nothing is known of them.
 
     Returns
     -------
     QuantileCalibration
-        The curve, and as its value the largest deviation from the diagonal at any level: the statistic of
-        Kolmogorov and Smirnov for uniform :math:`P_i(Y \le y_i)`. For `Quantiles` it is the largest one at
-        their levels.
+        The curve, and as its value the largest deviation from the diagonal at any level, reported or not: the
+        statistic of Kolmogorov and Smirnov for uniform :math:`P_i(Y \le y_i)`. For `Quantiles` it is the
+        largest one at their levels.
 
     Notes
     -----
@@ -139,7 +139,7 @@ def quantile_calibration(
     >>> import numpy as np
     >>> found = quantile_calibration(np.array([-1.0, 1.0]), (np.zeros(2), np.ones(2)), levels=[0.2, 0.5, 0.9])
     >>> found
-    quantile calibration = 0.341345  (largest deviation, 2 cases)
+    quantile calibration = 0.341345  (largest deviation over all levels, 2 cases)
       level   below  95% of calibrated models
       20%     50.0%            0.0% to 100.0%
       50%     50.0%            0.0% to 100.0%
@@ -147,39 +147,39 @@ def quantile_calibration(
     >>> found.frequencies
     array([0.5, 0.5, 1. ])
     """
-    targets, predictions = check_inputs(y, pred)
-    check_scalar(predictions, "quantile_calibration")
+    targets, predictions = check_standing(y, pred, "quantile_calibration")
     if not predictions.continuous:
         raise TypeError(
             f"quantile_calibration needs continuous predictions, found {type(predictions).__name__}: below a "
             "quantile of a discrete prediction there is more than its level, calibrated or not"
         )
-    known = np.asarray(predictions.levels) if isinstance(predictions, Quantiles) else None
-    usual = np.linspace(0.0, 1.0, 101) if known is None else known
-    chosen = check_levels(usual if levels is None else levels)
-    below = to_numpy(stop_gradient(predictions.cdf(targets))).astype(np.float64)
-    if isinstance(predictions, Quantiles) and known is not None:
-        _check_known(chosen, known)
-        highest = to_numpy(stop_gradient(predictions.values))[:, -1]
-        below = np.where(to_numpy(stop_gradient(targets)) > highest, 1.0, below)
-    below = np.sort(below)
-    n = len(below)
-    frequencies = np.searchsorted(below, chosen, side="right") / n
-    steps = np.arange(n + 1) / n
-    if known is None:
-        largest = float(max(np.max(steps[1:] - below), np.max(below - steps[:-1])))
+    if isinstance(predictions, Quantiles):
+        chosen, frequencies, largest = _at_quantiles(predictions, targets, levels)
     else:
-        largest = float(np.max(np.abs(np.searchsorted(below, known, side="right") / n - known)))
+        chosen = check_levels(np.linspace(0.0, 1.0, 101) if levels is None else levels)
+        below = np.sort(to_numpy(stop_gradient(predictions.cdf(targets))).astype(np.float64))
+        frequencies = np.searchsorted(below, chosen, side="right") / len(below)
+        steps = np.arange(len(below) + 1) / len(below)
+        largest = float(max(np.max(steps[1:] - below), np.max(below - steps[:-1])))
     return QuantileCalibration(
-        largest, None, "quantile calibration", "largest deviation", n, levels=chosen, frequencies=frequencies
+        largest,
+        None,
+        "quantile calibration",
+        "largest deviation over all levels",
+        len(predictions),
+        levels=chosen,
+        frequencies=frequencies,
     )
 
 
-def _check_known(chosen: Array, known: Array) -> None:
-    """Levels that were not predicted have no quantile, but for 0 and 1."""
-    outside = chosen[((chosen < known[0]) & (chosen > 0.0)) | ((chosen > known[-1]) & (chosen < 1.0))]
-    if len(outside):
-        raise ValueError(
-            "levels must lie between the lowest and the highest predicted one, "
-            f"{known[0]:g} and {known[-1]:g}, found {outside[0]:g}; levels=None takes the predicted ones"
-        )
+def _at_quantiles(
+    predictions: Quantiles, targets: Array, levels: Sequence[float] | Array | None
+) -> tuple[NDArray, NDArray, float]:
+    """Levels, shares of targets at or below their quantiles, and the largest deviation at any of these."""
+    known = np.asarray(predictions.levels)
+    chosen = check_levels(known if levels is None else levels)
+    columns = quantile_columns(predictions, chosen)
+    bins = to_numpy(stop_gradient(predictions.bins(targets)))
+    # What lies in the first k bins lies below the k-th quantile.
+    below = np.concatenate([[0.0], np.cumsum(np.bincount(bins, minlength=len(known) + 1)) / len(bins)])
+    return chosen, below[columns], float(np.max(np.abs(below[1:-1] - known)))

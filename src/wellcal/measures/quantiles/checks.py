@@ -1,14 +1,24 @@
-"""What measures of quantiles ask of predictions."""
+"""What measures of quantiles ask of targets and predictions."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from wellcal._arrays.namespaces import Array
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions
+from wellcal.predictions.base import check_inputs
 from wellcal.predictions.class_names import NUMBERS_WANTED, is_ordered
 
 _EITHER_WAY = 2  # classes that have an order without being told
+
+
+def check_standing(y: object, pred: object, what: str) -> tuple[Array, Predictions]:
+    """Targets and predictions, checked, that have places in an order."""
+    targets, predictions = check_inputs(y, pred)
+    check_scalar(predictions, what)
+    predictions.check_judged(targets)
+    return targets, predictions
 
 
 def check_scalar(predictions: Predictions, what: str) -> None:

@@ -5,28 +5,24 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.levels import check_levels
-from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, take_rows, to_numpy, widen
+from wellcal._arrays.namespaces import Array, NDArray, handed_over
 from wellcal._arrays.progress import Stages
 from wellcal._arrays.schema import Check, numbers, whole
-from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Row, html_grid, text_table
-from wellcal.measures.quantiles._pit import distribution_at
-from wellcal.measures.quantiles.checks import check_scalar
-from wellcal.predictions import Categorical, Quantiles, Samples
-from wellcal.predictions.base import check_inputs
-from wellcal.predictions.class_names import NUMBERS_WANTED
+from wellcal.measures.quantiles.checks import check_standing
+from wellcal.measures.quantiles.intervals import intervals_of
+from wellcal.measures.quantiles.known_levels import interval_levels
 
-COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 LIMITS = 0.95
 """Probability with which the limits of all levels hold together."""
+
+_SEEN = 5e-4  # by which an expectation differs from a level in what is printed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +39,8 @@ class IntervalCoverage(Estimate):
         Proportion of targets in the intervals, ``(T,)``.
     expected
         What a calibrated model would have on average, ``(T,)``: the level for continuous predictions, more
-        for discrete ones, whose intervals cannot have every probability.
+        for discrete ones, whose intervals cannot have every probability, and for draws what is expected
+        given their values and the targets.
     widths
         Mean widths of the intervals, ``(T,)``.
     low, high
@@ -111,9 +108,9 @@ def interval_coverage(
     pred
         Predictions of numbers with quantiles.
     levels
-        Nominal levels of the intervals, strictly between 0 and 1; None takes 0.5, 0.8, 0.9, 0.95. For
-        `Quantiles` whose levels do not reach these, None takes the intervals between two levels that lie as
-        far from 0 as from 1, or those of the four that are within reach, and the result says so.
+        Nominal levels of the intervals, strictly between 0 and 1; None takes 0.5, 0.8, 0.9, 0.95.
+        `Quantiles` have the intervals between two levels that lie as far from 0 as from 1, and no others:
+        None takes those, and the result says so.
 
     Returns
     -------
@@ -122,8 +119,9 @@ def interval_coverage(
 
     Notes
     -----
-    For S draws with the target among them, k draws inside of an interval make an expected coverage of
-    ``(k - 1) / (S + 1)``: less than the level where S is small.
+    S draws and their target are S + 1 exchangeable values if the model is calibrated. What is expected is the
+    share of these values that lie in the interval of the S others: ``(k - 1) / (S + 1)`` for an interval from
+    one draw to the k-th from there, less than the level where S is small, and more where values are equal.
 
     There are no weights: the confidence limits are those of a number of hits among cases that count alike.
     :func:`wellcal.pinball_loss` takes weights.
@@ -139,19 +137,15 @@ def interval_coverage(
       level  covered      95% limits  if calibrated  mean width
       90%      75.0%  19.4% to 99.4%          90.0%        3.29
     """
-    checked, predictions = check_inputs(y, pred)
-    check_scalar(predictions, "interval_coverage")
-    targets = _numbers(predictions, checked)
-    given, note = default_levels(predictions) if levels is None else (levels, None)
-    chosen = check_levels(given, open_interval=True)
+    targets, predictions = check_standing(y, pred, "interval_coverage")
+    held = intervals_of(predictions, targets)
+    chosen, note = interval_levels(predictions, levels)
     rows: list[tuple[float, float, float]] = []
     stages = Stages("levels", float(len(chosen)))
-    for level in chosen:
+    for level in chosen.tolist():
         with stages.part(1.0):
-            lower, upper = (predictions.quantile(u) for u in (0.5 - 0.5 * level, 0.5 + 0.5 * level))
-            inside = to_numpy((targets >= lower) & (targets <= upper))
-            expected = _expected(predictions, lower, upper, float(level))
-        rows.append((float(inside.mean()), expected, float(to_numpy(widen(upper - lower)).mean())))
+            found = held(level)
+            rows.append((found.share, found.expected, found.width()))
     stages.end()
     coverage, expected, widths = (np.array(column) for column in zip(*rows, strict=True))
     return coverage_from(chosen, coverage, expected, widths, len(predictions), note)
@@ -178,37 +172,6 @@ def coverage_from(
     )
 
 
-def default_levels(predictions: Any) -> tuple[Sequence[float], str | None]:
-    """Levels of intervals where nobody says which, and a remark where they are not the usual ones.
-
-    Examples
-    --------
-    >>> from wellcal.predictions import Quantiles
-    >>> default_levels(Quantiles([0.1, 0.5, 0.9], [[1.0, 2.0, 4.0]]))
-    ((0.8,), 'those between two of the predicted quantiles; out of reach: 90%, 95%')
-    """
-    if not isinstance(predictions, Quantiles):
-        return COVERAGE_LEVELS, None
-    first, last = float(predictions.levels[0]), float(predictions.levels[-1])
-    reach = 1.0 - 2.0 * max(first, 1.0 - last) + 1e-12
-    within = tuple(level for level in COVERAGE_LEVELS if level <= reach)
-    if len(within) == len(COVERAGE_LEVELS):
-        return COVERAGE_LEVELS, None
-    beyond = "out of reach: " + ", ".join(f"{level:.0%}" for level in COVERAGE_LEVELS if level not in within)
-    below: NDArray = predictions.levels[predictions.levels < 0.5]
-    sums = below[:, None] + predictions.levels[None, :]
-    paired = below[np.isclose(sums, 1.0, rtol=0.0, atol=1e-9).any(axis=1)]
-    if len(paired):
-        spans = tuple(float(f"{1.0 - 2.0 * level:.12g}") for level in paired[::-1])
-        return spans, f"those between two of the predicted quantiles; {beyond}"
-    if within:
-        return within, f"those within reach of the predicted quantiles; {beyond}"
-    raise ValueError(
-        f"the levels of the predicted quantiles, {first:g} to {last:g}, reach none of the usual intervals, "
-        "and no two of them lie as far from 0 as from 1; predict such, or give levels= that are within reach"
-    )
-
-
 def clopper_pearson(hits: NDArray, n_samples: int, alpha: float) -> tuple[NDArray, NDArray]:
     """Exact confidence limits of proportions from numbers of `hits` among n cases, of coverage 1 - alpha.
 
@@ -225,32 +188,12 @@ def clopper_pearson(hits: NDArray, n_samples: int, alpha: float) -> tuple[NDArra
     return low, high
 
 
-def _numbers(predictions: Any, targets: Array) -> Array:
-    if not targets_are_indices(predictions):
-        return targets
-    parts = [part for part, _ in components_of(predictions)]
-    if any(isinstance(part, Categorical) and part.support is None for part in parts):
-        raise TypeError(
-            f"interval_coverage needs predictions of numbers, found predictions of classes; {NUMBERS_WANTED}"
-        )
-    values = from_numpy(np.asarray(predictions.support_values()), predictions.like)
-    return take_rows(values, targets)
+def if_calibrated(level: float, expected: float) -> str:
+    """What intervals would hold, where that is not their level: those of counts, and of few draws.
 
-
-def _expected(predictions: Any, lower: Array, upper: Array, level: float) -> float:
-    """Mean probability of the intervals."""
-    if isinstance(predictions, Samples) and predictions.kind == "draws":
-        values = to_numpy(predictions.values)
-        inside = (values >= to_numpy(lower)[:, None]) & (values <= to_numpy(upper)[:, None])
-        return float(((inside.sum(axis=1) - 1.0) / (values.shape[1] + 1.0)).mean())
-    if predictions.continuous:
-        return level
-    batch: Any = predictions
-    if targets_are_indices(batch):
-        values = np.asarray(batch.support_values())
-        inside = (values >= to_numpy(lower)[:, None]) & (values <= to_numpy(upper)[:, None])
-        inner: NDArray = np.where(inside, to_numpy(batch.class_probs()), 0.0)
-        return float(inner.sum(axis=1).mean())
-    below, _ = distribution_at(predictions, lower)
-    _, upto = distribution_at(predictions, upper)
-    return float(to_numpy(widen(upto - below)).mean())
+    Examples
+    --------
+    >>> if_calibrated(0.9, 0.952), if_calibrated(0.9, 0.9)
+    (' (95.2% if calibrated)', '')
+    """
+    return "" if abs(expected - level) < _SEEN else f" ({100 * expected:.1f}% if calibrated)"

@@ -17,6 +17,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
+from wellcal.measures.quantiles.coverage import if_calibrated
 from wellcal.measures.running.accumulator import Accumulator
 from wellcal.measures.running.bins import RunningECE
 from wellcal.measures.running.means import SCORES, RunningMean
@@ -104,8 +105,7 @@ class Measured(Presentable):
 
 def _in_interval(level: float, share: float, expected: float) -> str:
     """A share, and that of a calibrated model where it is another than the level: of counts, or few draws."""
-    told = f"{100 * share:.1f}% in {100 * level:.4g}% intervals"
-    return told if abs(expected - level) < 5e-4 else f"{told} ({100 * expected:.1f}% if calibrated)"
+    return f"{100 * share:.1f}% in {100 * level:.4g}% intervals{if_calibrated(level, expected)}"
 
 
 class RunningMeasures:
