@@ -274,10 +274,7 @@ class ReliabilityDisplay(Display):
         ax, look = canvas.ax, canvas.look
         canvas.ideal([0.0, 1.0], [0.0, 1.0])
         if bands:
-            wide = len(curve.counts) > 1
-            x = curve.predicted if wide else curve.predicted[0] + np.array([-0.02, 0.02])
-            low, high = (curve.low, curve.high) if wide else (curve.low[[0, 0]], curve.high[[0, 0]])
-            canvas.band(x, low, high)
+            canvas.band(curve.predicted, curve.low, curve.high)
             if labelled and canvas.first:
                 _label_band(canvas, curve, self.level)
         few = self.n_samples < _FEW  # a smooth curve would follow single cases
