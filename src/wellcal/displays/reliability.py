@@ -93,7 +93,7 @@ class ReliabilityDisplay(Display):
     name, verdict
         Of the model: see :mod:`wellcal.displays`.
     level
-        Share of calibrated models whose bins all lie in the band.
+        Share of calibrated models whose bins all lie in the band; of several events, one at a time.
     n_samples
         Number of cases.
 
@@ -165,7 +165,9 @@ class ReliabilityDisplay(Display):
         n_bins
             Number of bins; None takes one for each 20 cases, from 3 to 15.
         level
-            Share of calibrated models whose bins all lie in the band.
+            Share of calibrated models whose bins all lie in the band. With several events ("classwise",
+            "cumulative") each has a band of its own, and it is the share for each of them: more calibrated
+            models than the rest leave the band of some event.
         n_resamples
             Sets of targets that the band is made of, fewer beyond 200,000 cases.
         name, ax, test, result, rng
@@ -257,7 +259,8 @@ class ReliabilityDisplay(Display):
     @property
     def finding(self) -> str:
         """How many bins are outside of the band, in a sentence."""
-        return bins_outside(np.concatenate([curve.outside for curve in self.curves]), "bins")
+        each = "event" if len(self.curves) > 1 else ""
+        return bins_outside(np.concatenate([curve.outside for curve in self.curves]), "bins", each=each)
 
     # -- drawing -------------------------------------------------------------------------------
 
