@@ -126,7 +126,7 @@ def _coverage(p: Picture) -> Any:
 
 def _residuals(p: Picture) -> Any:
     from wellcal.displays import ResidualDisplay
-    from wellcal.displays.described import differing
+    from wellcal.displays.against import differing
 
     against = next(iter(differing(*p.models.values())), "mean")
     return p.several(ResidualDisplay, against=against)

@@ -14,9 +14,9 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.against import AGAINST, described
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import LEVEL, Display, bins_outside, reach_of, shares_below, verdict_of
-from wellcal.displays.described import AGAINST, described
 from wellcal.measures.binned.binning import EqualMassBins
 from wellcal.predictions.base import check_inputs
 

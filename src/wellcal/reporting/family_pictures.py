@@ -28,7 +28,7 @@ from wellcal.displays import (
     uniformity,
 )
 from wellcal.displays._events import in_order
-from wellcal.displays.described import differing
+from wellcal.displays.against import differing
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.resampling.targets import users_form
