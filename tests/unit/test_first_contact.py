@@ -313,6 +313,7 @@ def test_a_single_case_for_the_monitor() -> None:
 
 # -- questions in errors -----------------------------------------------------------------------------
 
+POINTS = r"in row \d.* in all\); are these point predictions\? they have no spread: give \(mu, sigma\)"
 SWAP = r"did you swap y and pred\? the order is \(y, pred\), truth first"
 
 
@@ -333,12 +334,56 @@ SWAP = r"did you swap y and pred\? the order is \(y, pred\), truth first"
         (TOP, np.log(PROBS), r"are these log probabilities\?"),
         (TOP, 100.0 * PROBS, r"are these percentages\? divide by 100"),
         (TOP == 0, 100.0 * PROBS[:, 0], r"are these percentages\?"),
+        (Y, MU, POINTS),
+        (Y, MU[:, None], r"are these point predictions\?"),
+        (Y, PROBS[:, 0], POINTS),
+        (Y, wc.Bernoulli(PROBS[:, 0]), POINTS),
+        (TOP, MU, POINTS),
+        (TOP, PROBS.T, r"in row 0.*; are these transposed\? each column sums to one: give x\.T"),
+        (TOP, pd.DataFrame(PROBS.T), r"are these transposed\?"),
+        (TOP, xr.DataArray(PROBS.T, dims=("class", "case")), r"are these transposed\?"),
     ],
 )
 def test_likely_mistakes_are_asked_about(y: Any, pred: Any, question: str) -> None:
     for measure in (wc.nll, wc.calibration_test):
         with pytest.raises((ValueError, TypeError), match=question):
             measure(y, pred)
+
+
+def test_reports_ask_about_point_predictions() -> None:
+    with pytest.raises(wc.RowError, match=POINTS):
+        wc.report(Y, MU)
+    with pytest.raises(wc.RowError, match=POINTS) as found:
+        wc.compare(Y, MU, wc.Normal(MU, 1.0))
+    assert found.value.__notes__ == ["This was found for the predictions of pred_a."]
+
+
+@pytest.mark.parametrize("absent", [None, np.nan, pd.NA, "nan"])
+def test_labels_that_are_missing_are_called_so(absent: Any) -> None:
+    y = NAMES[TOP].astype(object)
+    y[7] = absent
+    for given in (y, pd.Series(y)):
+        with pytest.raises(wc.RowError, match=r"in row 7: found .*; what is missing: drop its row of y"):
+            wc.nll(given, wc.Categorical(PROBS, classes=NAMES))
+    called_so = wc.Categorical(PROBS, classes=["low", "mid", "nan"])
+    assert wc.nll(["nan"] * N, called_so).n_samples == N
+
+
+def test_names_of_columns_with_a_prefix_are_told_from_names_of_classes() -> None:
+    frame = pd.DataFrame(PROBS, columns=[f"p_{name}" for name in NAMES])
+    with pytest.raises(wc.RowError, match=r"are 'p_low'.*; .* give as_predictions\(frame, probs=\"p_\*\"\)$"):
+        wc.nll(NAMES[TOP], frame)
+    assert wc.nll(NAMES[TOP], wc.as_predictions(frame, probs="p_*")) == wc.nll(TOP, PROBS)
+    with pytest.raises(wc.RowError, match=r"the classes are 'p_low', 'p_mid', 'p_high'$"):
+        wc.nll(np.full(N, "lower"), frame)
+
+
+def test_an_error_that_is_planned_for_is_a_number() -> None:
+    for against in ("20%", None, True):
+        with pytest.raises(
+            TypeError, match=rf"number, such as 0\.8 .*\{{\"shift\": 0\.3\}}.*found .?{against}"
+        ):
+            wc.plan(wc.Normal(MU, 1.0), against=against)
 
 
 def test_an_error_asks_no_prediction_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

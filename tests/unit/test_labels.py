@@ -59,7 +59,6 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "cme": lambda y, p: wc.calibration_test(y, p, method="regularised", n_resamples=99, rng=0).statistic,
     "witness": lambda y, p: wc.witness(y, p, rng=0, n_resamples=99).scores[3],
     "compare": lambda y, p: wc.compare(y, p, normal(), n_resamples=99, rng=0).a,
-    "monitor": lambda y, p: wc.Monitor(rng=0, warmup=10).update(y, p).log_e_value,
     "temperature": lambda y, p: wc.TemperatureScaling().fit(y, p).temperature_,
     "cross_fit": lambda y, p: wc.scaling.cross_fit(y, p, rng=0, n_resamples=99).before.statistic,
     "log_prob": lambda y, p: p.log_prob(y)[3],
@@ -88,6 +87,29 @@ def test_targets_are_matched_by_label(name: str) -> None:
     assert np.isclose(float(call(shuffled(FRAME.y), normal())), expected, rtol=1e-12)
     with pytest.raises(ValueError, match=r"'case 0' is not in that of y|'another' is not in that of pred_a"):
         call(FRAME.y.rename({"case 0": "another"}), normal())
+
+
+def test_a_monitor_takes_no_other_order() -> None:
+    """Cases in the order of the predictions would be cases in no order of time."""
+    monitor = wc.Monitor(rng=0, warmup=10)
+    first = NAMES[ORDER[0]]
+    for y, pred, words in (
+        (shuffled(FRAME.y), normal(), f"row 0 is '{first}' in y and 'case 0' in the predictions"),
+        (
+            FRAME.y,
+            wc.Normal(shuffled(FRAME.mu), FRAME.sigma),
+            f"'case 0' in y and '{first}' in the predictions",
+        ),
+    ):
+        with pytest.raises(ValueError, match=rf"{words}; .* sort both by time"):
+            monitor.update(y, pred)
+    expected = wc.Monitor(rng=0, warmup=10).update(Y, wc.Normal(MU, SIGMA)).log_e_value
+    assert monitor.n_samples == 0
+    assert monitor.update(FRAME.y, normal()).log_e_value == expected
+    again = wc.Monitor(rng=0, warmup=10)
+    assert again.update(shuffled(FRAME.y).to_numpy()[np.argsort(ORDER)], normal()).log_e_value == expected
+    with pytest.raises(ValueError, match="'case 0' is not in that of y"):
+        monitor.update(FRAME.y.rename({"case 0": "another"}), normal())
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)

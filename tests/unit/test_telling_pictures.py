@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 import wellcal as wc
-from wellcal.reporting.family_pictures import Shown, album, farthest_class, kinds_with
+from wellcal.reporting.family_pictures import Shown, album, farthest_class, kinds_for, kinds_with
 from wellcal.reporting.sections import Album, report_view
 from wellcal.reporting.telling import OF_PARTS, SHOWS, most_telling, shown_in
 
@@ -165,7 +165,7 @@ def test_several_models_share_the_picture_that_shows_all_that_are_off() -> None:
     rng = np.random.default_rng(5)
     mu, one = MU[::2], np.ones(N // 2)
     y = rng.normal(mu, 1.0)
-    models = {"narrow": wc.Normal(mu, 0.6 * one), "low": wc.Normal(mu - 0.6, one)}
+    models = {"narrow": wc.Normal(mu, 0.6 * SD[::2] ** 0.1), "low": wc.Normal(mu - 0.6, one)}
     found = wc.report(y, {"right": wc.Normal(mu, one), **models}, n_resamples=99)
     assert [model.rejected for model in found.models] == [False, True, True]
     assert next(iter(found.figures)) in {"pit", "histogram", "quantiles"}
@@ -250,6 +250,19 @@ def test_the_farthest_of_named_grades_is_found_by_their_order() -> None:
         support=np.arange(1, 5)[letters],
     )
     assert farthest_class(names[y], same) == "extreme"
+
+
+def test_several_models_have_residuals_against_one_and_the_same() -> None:
+    spreads, equal = wc.Normal(MU, SD), wc.Normal(MU, np.ones(N))
+    for models, expected in (
+        ((spreads, spreads), {"residuals": "spread", "residuals by mean": "mean"}),
+        ((spreads, equal), {"residuals": "mean"}),
+        ((equal, spreads), {"residuals": "mean"}),
+        ((equal, wc.Normal(np.zeros(N), SD)), {}),
+    ):
+        kinds = kinds_for(*models)
+        shown = {kind.name: kind.options["against"] for kind in kinds if kind.name.startswith("residuals")}
+        assert shown == expected
 
 
 def test_residuals_of_equal_predictions_are_no_picture() -> None:

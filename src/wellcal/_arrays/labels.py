@@ -89,8 +89,8 @@ def _positions(own: Labels, name: str, labels: Labels, other: str, by_position: 
         if not index.is_unique:
             twice = index[index.duplicated()][0]
             raise ValueError(
-                f"the indexes of {name} and {other} differ, and that of {who} has the label {_shown(twice)} "
-                f"twice, so that rows cannot be matched; {by_position}"
+                f"the indexes of {name} and {other} differ, and that of {who} has the label "
+                f"{shown_label(twice)} twice, so that rows cannot be matched; {by_position}"
             )
     lengths = "" if len(own) == len(labels) else f" (they have {len(own)} and {len(labels)} rows)"
     for index, missing, where in ((own, labels, name), (labels, own, other)):
@@ -99,12 +99,13 @@ def _positions(own: Labels, name: str, labels: Labels, other: str, by_position: 
             count = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
             raise ValueError(
                 f"the indexes of {name} and {other} do not hold the same labels{lengths}: "
-                f"{_shown(missing[int(absent[0])])} is not in that of {where}{count}; {by_position}"
+                f"{shown_label(missing[int(absent[0])])} is not in that of {where}{count}; {by_position}"
             )
     return np.asarray(own.get_indexer(labels))
 
 
-def _shown(label: Any) -> str:
+def shown_label(label: Any) -> str:
+    """A label as errors show it."""
     return repr(cast("Any", label).item() if isinstance(label, np.generic) else label)
 
 

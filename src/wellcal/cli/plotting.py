@@ -126,8 +126,10 @@ def _coverage(p: Picture) -> Any:
 
 def _residuals(p: Picture) -> Any:
     from wellcal.displays import ResidualDisplay
+    from wellcal.displays.against import differing
 
-    return p.several(ResidualDisplay)
+    against = next(iter(differing(*p.models.values())), "mean")
+    return p.several(ResidualDisplay, against=against)
 
 
 def _coordinates(p: Picture) -> Any:

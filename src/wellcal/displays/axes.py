@@ -353,8 +353,10 @@ class Canvas:
         if self.once("ideal"):
             self.ax.plot(x, y, color=self.theme.ideal, linewidth=0.8, zorder=1.2)
 
-    def band(self, x: Any, low: Any, high: Any, **options: Any) -> None:
-        """Where calibrated models lie, in grey."""
+    def band(self, x: Any, low: Any, high: Any, *, around: float = 0.02, **options: Any) -> None:
+        """Where calibrated models lie, in grey; at a single place, so far to both sides of it."""
+        if len(x) == 1:
+            x, low, high = x[0] + np.array([-around, around]), np.repeat(low, 2), np.repeat(high, 2)
         shade = {"color": self.theme.band, "alpha": 0.75, "linewidth": 0.0, "zorder": 0.8, **options}
         self.ax.fill_between(x, low, high, **shade)
 

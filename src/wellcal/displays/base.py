@@ -226,8 +226,10 @@ def reach_of(found: NDArray, low: NDArray, high: NDArray, seen: float = 0.0) -> 
     return float(np.max(ratios, initial=0.0))
 
 
-def bins_outside(outside: NDArray, what: str) -> str:
+def bins_outside(outside: NDArray, what: str, *, each: str = "") -> str:
     """How many of the bins of a figure lie outside of their bands, in a sentence.
+
+    Bands that hold for one thing at a time only say so after it: for `each` what.
 
     Examples
     --------
@@ -237,14 +239,17 @@ def bins_outside(outside: NDArray, what: str) -> str:
     'All 3 bins lie in the band of calibrated models.'
     >>> bins_outside(np.zeros(1, dtype=bool), "bins")
     'The only bin lies in the band of calibrated models.'
+    >>> bins_outside(np.zeros(3, dtype=bool), "bins", each="event")
+    'All 3 bins lie in the band of calibrated models, one event at a time.'
     """
+    band = f"the band of calibrated models{f', one {each} at a time' if each else ''}."
     count = int(np.sum(outside))
     if outside.size == 1:
         where = "outside of" if count else "in"
-        return f"The only {what.removesuffix('s')} lies {where} the band of calibrated models."
+        return f"The only {what.removesuffix('s')} lies {where} {band}"
     if not count:
-        return f"All {outside.size} {what} lie in the band of calibrated models."
-    return f"{count} of {outside.size} {what} lie outside of the band of calibrated models."
+        return f"All {outside.size} {what} lie in {band}"
+    return f"{count} of {outside.size} {what} lie outside of {band}"
 
 
 def rows_off(found: int, shown: int, what: str) -> str:

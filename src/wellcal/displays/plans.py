@@ -109,12 +109,14 @@ class PowerDisplay(Display):
             _few_ticks(ax, self.cases)
             ax.annotate(
                 f"wanted: {self.power:.0%}",
-                (0.0, self.power),
+                (1.0, self.power),  # beside the axes, where no bar crosses it
                 xycoords=("axes fraction", "data"),
-                xytext=(4.0, 3.0),
+                xytext=(4.0, 0.0),
                 textcoords="offset points",
+                va="center",
                 fontsize=8.0,
                 color=theme.quiet,
+                annotation_clip=False,
             )
             ax.set_xlabel("cases", color=theme.ink)
             ax.set_ylabel("data sets in which it is found", color=theme.ink)

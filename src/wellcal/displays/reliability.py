@@ -93,7 +93,7 @@ class ReliabilityDisplay(Display):
     name, verdict
         Of the model: see :mod:`wellcal.displays`.
     level
-        Share of calibrated models whose bins all lie in the band.
+        Share of calibrated models whose bins all lie in the band; of several events, one at a time.
     n_samples
         Number of cases.
 
@@ -165,7 +165,9 @@ class ReliabilityDisplay(Display):
         n_bins
             Number of bins; None takes one for each 20 cases, from 3 to 15.
         level
-            Share of calibrated models whose bins all lie in the band.
+            Share of calibrated models whose bins all lie in the band. With several events ("classwise",
+            "cumulative") each has a band of its own, and it is the share for each of them: more calibrated
+            models than the rest leave the band of some event.
         n_resamples
             Sets of targets that the band is made of, fewer beyond 200,000 cases.
         name, ax, test, result, rng
@@ -257,7 +259,8 @@ class ReliabilityDisplay(Display):
     @property
     def finding(self) -> str:
         """How many bins are outside of the band, in a sentence."""
-        return bins_outside(np.concatenate([curve.outside for curve in self.curves]), "bins")
+        each = "event" if len(self.curves) > 1 else ""
+        return bins_outside(np.concatenate([curve.outside for curve in self.curves]), "bins", each=each)
 
     # -- drawing -------------------------------------------------------------------------------
 
@@ -274,10 +277,7 @@ class ReliabilityDisplay(Display):
         ax, look = canvas.ax, canvas.look
         canvas.ideal([0.0, 1.0], [0.0, 1.0])
         if bands:
-            wide = len(curve.counts) > 1
-            x = curve.predicted if wide else curve.predicted[0] + np.array([-0.02, 0.02])
-            low, high = (curve.low, curve.high) if wide else (curve.low[[0, 0]], curve.high[[0, 0]])
-            canvas.band(x, low, high)
+            canvas.band(curve.predicted, curve.low, curve.high)
             if labelled and canvas.first:
                 _label_band(canvas, curve, self.level)
         few = self.n_samples < _FEW  # a smooth curve would follow single cases

@@ -10,17 +10,16 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import one_of, probability, whole_number
-from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
+from wellcal.displays.against import AGAINST, described
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import LEVEL, Display, bins_outside, reach_of, shares_below, verdict_of
 from wellcal.measures.binned.binning import EqualMassBins
-from wellcal.predictions import Quantiles
 from wellcal.predictions.base import check_inputs
 
-AGAINST = ("spread", "mean")
 SHARES = (0.1, 0.5, 0.9)
 """Of residuals that lie below the three lines."""
 
@@ -30,8 +29,7 @@ _FARTHEST = 4.0  # residuals beyond are drawn at the edge
 _MOST_POINTS = 4000
 _FEWEST_BINS, _MOST_BINS = 2, 10
 _GAP = 0.1  # between bands, in standard deviations
-_ROUNDING = 1e-9  # of spreads and means that are the same
-_RANGE = 2.0 * float(special.ndtri(0.75))  # between the quartiles of a normal, in standard deviations
+_AROUND = 0.02  # of a number that all predictions share, to which its band is widened
 
 
 @dataclass(repr=False)
@@ -41,7 +39,8 @@ class ResidualDisplay(Display):
     Parameters
     ----------
     predicted
-        Predicted spreads (standard deviations), or means, ``(n,)``.
+        Predicted spreads (standard deviations), or means, ``(n,)``; see the notes for those of draws, and for
+        predictions without finite moments.
     residuals
         Normal quantiles of the PIT, ``(n,)``: for normals ``(y - mean) / spread``.
     against
@@ -52,6 +51,8 @@ class ResidualDisplay(Display):
         Of the model: see :mod:`wellcal.displays`.
     level
         Share of calibrated models whose three lines all lie in their bands.
+    words
+        What `predicted` are, for the axis; None says "predicted spread" or "predicted mean".
 
     Notes
     -----
@@ -59,6 +60,15 @@ class ResidualDisplay(Display):
     whatever was predicted. The lines are these quantiles of the residuals in each bin, and the bands where an
     order statistic of as many normals lies, exact, at all bins and lines at once (Bonferroni). Residuals of
     counts are randomised.
+
+    Draws (``Samples(kind="draws")``) are binned by the spread, or mean, of the S draws and the outcome
+    together. Under calibration the outcome is any of these S + 1 numbers, so that its rank is uniform in each
+    bin. In bins by the draws alone it is not: where few draws happen to lie close together, outcomes of a
+    calibrated model are outside of them more often than not.
+
+    Where the variance, or mean, of some prediction is not finite, or not known, spreads of all are distances
+    between quartiles, divided by 1.349, which is the standard deviation of a normal, and means are medians.
+    `Quantiles` have the distance of the outer ones, and the one in the middle.
 
     Examples
     --------
@@ -78,6 +88,7 @@ class ResidualDisplay(Display):
     name: str | None = None
     verdict: str | None = None
     level: float = LEVEL
+    words: str | None = None
 
     @classmethod
     def from_predictions(
@@ -102,7 +113,7 @@ class ResidualDisplay(Display):
             Targets, and predictions of numbers, counts or samples.
         against
             "spread": the predicted standard deviation; "mean": the predicted mean. Where all spreads are
-            equal the mean is taken.
+            equal the mean is taken. Models on the same axes must be drawn against the same.
         n_bins
             Number of bins; None takes as many, from 2 to 10, as leave the three bands apart.
         level
@@ -130,16 +141,16 @@ class ResidualDisplay(Display):
         """The same as `from_predictions`, and not drawn yet."""
         one_of(against, "against", AGAINST)
         generator = as_generator(rng)
-        _, predictions = check_inputs(y, pred)
+        targets, predictions = check_inputs(y, pred)
         values = shares_below(y, pred, None if rng is None else generator)
         residuals = np.asarray(special.ndtri(values))
-        if against == "spread" and not varies(predictions, "spread"):
-            against = "mean"
-        predicted = _described(predictions, against)
+        shown = described(predictions, against, targets)
+        if against == "spread" and not shown.differ:
+            against, shown = "mean", described(predictions, "mean", targets)
         usual = _bins(len(values), probability(level, "level"))
         bins = usual if n_bins is None else whole_number(n_bins, "n_bins", least=1)
         verdict = verdict_of(y, pred, test, result, rng)
-        return cls(predicted, residuals, against, bins, name, verdict, level)
+        return cls(shown.values, residuals, against, bins, name, verdict, level, shown.words)
 
     def lines(self) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """Mean prediction of each bin, ``(B,)``, and three lines with their bands, ``(3, B)``."""
@@ -170,6 +181,7 @@ class ResidualDisplay(Display):
         with style():
             ax = axes_or_new(ax, WIDE)
             canvas = Canvas(ax)
+            across = self._across(canvas)
             first, look, n = canvas.first, canvas.look, len(self.residuals)
             shown = np.random.default_rng(0).permutation(n)[:_MOST_POINTS]
             heights = np.clip(self.residuals[shown], -_FARTHEST, _FARTHEST)
@@ -189,12 +201,14 @@ class ResidualDisplay(Display):
                 np.concatenate([heights, lines[0], lines[1]]),
             )
             handle: Any = None
+            around = 0.5 * float(np.ptp(self.predicted)) or _AROUND * (abs(float(x[0])) or 1.0)
             for share, line, least, most in zip(SHARES, lines, low, high, strict=True):
                 ideal = float(special.ndtri(share))
                 if first:
                     ax.axhline(ideal, color=canvas.theme.ideal, linewidth=0.8, zorder=1.2)
-                    ends = np.clip([least, most], -_FARTHEST, _FARTHEST)
-                    canvas.band(x, *ends)
+                # One shade, where bands of several models lie over each other.
+                ends = np.clip([least, most], -_FARTHEST, _FARTHEST)
+                canvas.band(x, *ends, around=around, alpha=1.0)
                 shape: dict[str, Any] = {
                     "linestyle": look.dash,
                     "markersize": 4.0,
@@ -221,8 +235,7 @@ class ResidualDisplay(Display):
             canvas.say(self.name, self.statement)
             ax.set_ylim(-1.05 * _FARTHEST, 1.05 * _FARTHEST)
             ax.set_ylabel("residual, in predicted spreads", color=canvas.theme.ink)
-            words = {"spread": "predicted spread", "mean": "predicted mean"}[self.against]
-            ax.set_xlabel(words, color=canvas.theme.ink)
+            ax.set_xlabel(across, color=canvas.theme.ink)
             canvas.title()
             named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             drawn = "" if n <= _MOST_POINTS else f", {_MOST_POINTS:,} of them drawn"
@@ -238,42 +251,18 @@ class ResidualDisplay(Display):
         self._drawn(ax)
         return self
 
-
-def varies(predictions: Any, what: str) -> bool:
-    """Whether predicted spreads, or means, differ between cases by more than rounding.
-
-    Examples
-    --------
-    >>> import wellcal as wc
-    >>> pred = wc.Normal(np.arange(3.0), np.ones(3))
-    >>> varies(pred, "mean"), varies(pred, "spread")
-    (True, False)
-    """
-    found = _described(predictions, what)
-    # Spreads that are differences of quantiles are rounded as those are.
-    return bool(np.ptp(found) > _ROUNDING * np.max(np.abs(found), initial=0.0))
-
-
-def _described(predictions: Any, what: str) -> NDArray:
-    """Predicted spreads or means."""
-    if what == "spread":
-        known = predictions.supports("variance")
-        found = predictions.variance() ** 0.5 if known else _range(predictions) / _RANGE
-    else:
-        found = predictions.mean() if predictions.supports("mean") else _middle(predictions)
-    return np.asarray(to_numpy(stop_gradient(found)), dtype=np.float64)
-
-
-def _range(predictions: Any) -> Any:
-    """Between the quartiles, for predictions that are quantiles; zero where they do not span the middle."""
-    known = predictions.supports("interquartile_range")
-    return predictions.interquartile_range() if known else np.zeros(len(predictions))
-
-
-def _middle(predictions: Any) -> Any:
-    """The median, or of predictions that are quantiles the nearest one."""
-    first, last = predictions.levels[[0, -1]] if isinstance(predictions, Quantiles) else (0.0, 1.0)
-    return predictions.quantile(min(max(0.5, float(first)), float(last)))
+    def _across(self, canvas: Canvas) -> str:
+        """Words for the axis; an error where it shows something else already."""
+        known, said = canvas.shown.parts.setdefault("against", (self.against, []))
+        if known != self.against:
+            raise ValueError(
+                f"ax shows residuals against the predicted {known}, and these are against the predicted "
+                f'{self.against}; draw all models with against="mean"'
+            )
+        words = self.words or f"predicted {self.against}"
+        if words not in said:
+            said.append(words)
+        return " or ".join(said)
 
 
 def _quantile(ordered: NDArray, share: float, alpha: float) -> tuple[float, float, float]:

@@ -43,6 +43,11 @@ def truth_of(predictions: Predictions, against: object) -> Truth:
     """What targets are drawn from, from what a user said of the error."""
     if isinstance(against, Mapping) or _is_number(against):
         return _altered_truth(predictions, cast("Any", against))
+    if against is None or isinstance(against, (str, bytes, bool)):
+        raise TypeError(
+            'against must be a number, such as 0.8 for "20% too small", a kind of error with its size, such '
+            f'as {{"shift": 0.3}}, or predictions that are taken for the truth, found {described(against)}'
+        )
     other = numpy_batch(converted_argument(cast("Any", against), "against"))
     check_same_length(len(other), "against", len(predictions), "pred")
     if other.event_shape != predictions.event_shape or other.target_kind != predictions.target_kind:

@@ -29,7 +29,7 @@ from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.cases import as_batch
+from wellcal.predictions.cases import as_batch, check_one_order
 from wellcal.predictions.spaces import check_one_space
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import draw_in_turn, why_not_resampled
@@ -257,7 +257,8 @@ class Monitor(Kept):
         Parameters
         ----------
         y
-            Targets of the new cases, or the target of one: a number, a label, a vector.
+            Targets of the new cases, or the target of one: a number, a label, a vector. Where they and the
+            predictions have an index, both must have it in the same order.
         pred
             Their predictions, of the family of earlier ones. For one target also what is there of one case: a
             batch of one, ``(mu, sigma)`` as two numbers, a probability, the probabilities of all classes, a
@@ -270,7 +271,9 @@ class Monitor(Kept):
         MonitorStatus
             Where the monitor stands then. After an error it stands where it stood before.
         """
-        checked, given = check_inputs(*as_batch(y, pred))
+        y, pred = as_batch(y, pred)
+        checked, given = check_inputs(y, pred)
+        check_one_order(y, given)
         given.check_judged(checked)
         targets, batch = own_copy(to_numpy(checked)), numpy_batch(given).with_index(None)
         reason = why_not_resampled(batch)

@@ -35,7 +35,6 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
-from wellcal._arrays.row_errors import retell
 from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
 from wellcal.predictions.construction import keeping, lent
@@ -452,11 +451,10 @@ def check_inputs(
             predictions = made
         return predictions.check_targets(predictions.align(y)), predictions
     except (TypeError, ValueError) as error:
-        from wellcal.predictions.mistaken import likely_mistake
+        from wellcal.predictions.mistaken import asked
 
-        if not (hint := likely_mistake(y, pred, name)):
-            raise
-        retell(error, more=hint)
+        asked(error, y, pred, name)
+        raise
 
 
 def _plain_arrays(pred: object) -> bool:

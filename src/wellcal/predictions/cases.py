@@ -7,12 +7,11 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import plain_array
-from wellcal._arrays.labels import in_order_of, labels_of, same_labels
+from wellcal._arrays.labels import in_order_of, labels_of, same_labels, shown_label
 from wellcal._arrays.namespaces import is_array, namespace
-from wellcal._arrays.row_errors import retell
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.mistaken import likely_mistake
+from wellcal.predictions.mistaken import asked
 
 
 def per_case(x: Any, name: str, y: object, pred: object) -> Any:
@@ -42,6 +41,29 @@ def per_case(x: Any, name: str, y: object, pred: object) -> Any:
     return x
 
 
+def check_one_order(y: object, predictions: Predictions) -> None:
+    """Reject targets that have the labels of the predictions in another order, where order means time.
+
+    Examples
+    --------
+    >>> import pandas as pd, wellcal as wc
+    >>> mean = pd.Series([0.0, 1.0], index=["mon", "tue"])
+    >>> check_one_order(mean, wc.Normal(mean, 1.0))
+    >>> check_one_order(mean[::-1], wc.Normal(mean, 1.0))
+    Traceback (most recent call last):
+    ValueError: y and the predictions are in different orders: row 0 is 'tue' in y and 'mon' in the ...
+    """
+    own, theirs = labels_of(y), predictions.case_index
+    if own is None or theirs is None or same_labels(own, theirs):
+        return
+    for row, (label, other) in enumerate(zip(own, theirs, strict=True)):
+        if label != other:
+            raise ValueError(
+                f"y and the predictions are in different orders: row {row} is {shown_label(label)} in y and "
+                f"{shown_label(other)} in the predictions; cases come in the order of time: sort both by time"
+            )
+
+
 def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
     """Predictions of several models for the same cases, in one order, which is that of `y` where it has one.
 
@@ -63,14 +85,11 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
         try:
             batches[name] = converted_argument(pred, name)
         except (TypeError, ValueError) as error:
-            note = f"This was found for the predictions of {name}."
-            if not (hint := likely_mistake(y, pred, name)):
-                error.add_note(note)
-                raise
             try:
-                retell(error, more=hint)
-            except (TypeError, ValueError) as asked:
-                asked.add_note(note)
+                asked(error, y, pred, name)
+                raise
+            except (TypeError, ValueError) as told:
+                told.add_note(f"This was found for the predictions of {name}.")
                 raise
     labels, first = labels_of(y), "y"
     labelled = {name: batch for name, batch in batches.items() if batch.case_index is not None}

@@ -14,6 +14,7 @@ from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
 from wellcal._arrays.ownership import own_copy
 
 _SHOWN = 6  # names that an error lists
+_WRITTEN = ("nan", "None")  # what NumPy makes of missing labels in a list of texts
 
 NUMBERS_WANTED = "give the numbers that classes stand for as support=, or of columns their order as grades="
 """What to do where classes are asked for what numbers and grades have; commands have an option for it."""
@@ -190,6 +191,29 @@ def names_wanted(y: Any, name: str, count: int, family: str) -> str:
         f"{has}, and the predictions have none: say which column of probs is which, as in "
         f"{family}(probs, classes=({listed}))"
     )
+
+
+def about_strange(labels: list[Any], classes: list[Any], name: str) -> str:
+    """What else to say of labels that are no classes: they are missing, or classes are names of columns.
+
+    Examples
+    --------
+    >>> about_strange([None], ["cat", "cow"], "y")
+    '; what is missing: drop its row of y and of the predictions'
+    >>> about_strange(["cow"], ["p_cat", "p_cow"], "y")
+    '; if these are names of columns, give as_predictions(frame, probs="p_*")'
+    >>> about_strange(["dog"], ["p_cat", "p_cow"], "y")
+    ''
+    """
+    if any(is_missing(label) or str(label) in _WRITTEN for label in labels):
+        return f"; what is missing: drop its row of {name} and of the predictions"
+    if not all(isinstance(label, str) for label in (*classes, *labels)):
+        return ""
+    strange, first = set(labels), classes[0]
+    for length in range(1, len(first)):
+        if all(f"{first[:length]}{label}" in classes for label in strange):
+            return f'; if these are names of columns, give as_predictions(frame, probs="{first[:length]}*")'
+    return ""
 
 
 def checked_labels(classes: Any, count: int, of_what: str = "columns of probs") -> NDArray:

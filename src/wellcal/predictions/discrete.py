@@ -41,6 +41,7 @@ from wellcal.predictions.base import Predictions, check_cases
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.class_names import (
     NUMBERS_WANTED,
+    about_strange,
     advise_of_unpredicted,
     checked_labels,
     checked_support,
@@ -384,7 +385,11 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     remedy = f"the classes are {', '.join(map(repr, known[:6].tolist()))}{', ...' if len(known) > 6 else ''}"
     if known.dtype.kind not in "biuf" and namespace(targets) is namespace() and targets.dtype.kind in "iuf":
         remedy += f"; give {name} as these" + _or_numbers(at_hand(targets), len(known))
-    check_rows(name, targets, at_hand(index) >= 0, "is not among the classes", remedy)
+    ok = at_hand(index) >= 0
+    if type(targets) is np.ndarray and targets.ndim == 1 and not is_traced(ok):
+        strange = targets[~to_numpy(ok)]
+        remedy += about_strange(strange.tolist(), known.tolist(), name) if strange.size else ""
+    check_rows(name, targets, ok, "is not among the classes", remedy)
     return index
 
 

@@ -11,11 +11,31 @@ import numpy as np
 
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.row_errors import RowError
+from wellcal._arrays.row_errors import RowError, retell
 
 _ROUNDED = 0.05  # how far sums of probabilities are from one where these were rounded, or cut
 _PERCENTS = 2.0  # how far sums of percentages are from 100 then
+_POINTS = (
+    "are these point predictions? they have no spread: give (mu, sigma), quantiles (wc.Quantiles), draws "
+    "(wc.Samples), for counts wc.Poisson, for classes the probability of each"
+)
 _ABOVE_ONE = "a probability is above 1: is it a percentage or a logit, or is that row wrong?"
+
+
+def asked(error: TypeError | ValueError, y: object, pred: object, name: str = "pred") -> None:
+    """Raise an error about targets and predictions again with a question, where one suggests itself.
+
+    Examples
+    --------
+    >>> asked(ValueError("pred is refused"), [1.3, 0.2, 4.1], [1.0, 0.5, 3.0])
+    Traceback (most recent call last):
+    ValueError: pred is refused; are these point predictions? they have no spread: give (mu, sigma), ...
+    """
+    question = likely_mistake(y, pred, name)
+    if question == _POINTS and isinstance(error, RowError):
+        raise error.retold("", question) from error  # what makes probabilities of logits is no remedy then
+    if question:
+        retell(error, more=question)
 
 
 def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
@@ -33,7 +53,9 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
     try:
         if _swapped(y, pred):
             return f"did you swap y and {name}? the order is (y, {name}), truth first"
-        return "is y one-hot? give y.argmax(axis=1)" if _one_hot(_numbers(y)) else ""
+        if _one_hot(_numbers(y)):
+            return "is y one-hot? give y.argmax(axis=1)"
+        return _POINTS if _points(_numbers(y), pred) else ""
     except Exception:  # a question is no reason for another error
         return ""
 
@@ -64,6 +86,19 @@ def _one_hot(targets: NDArray) -> bool:
     if targets.ndim != 2 or targets.shape[1] < 2 or targets.dtype.kind not in "fiub":
         return False
     return bool(((targets == 0) | (targets == 1)).all() and (targets.sum(axis=1) == 1).all())
+
+
+def _points(targets: NDArray, pred: Any) -> bool:
+    """Whether targets are numbers, and predictions one number for each, which is no probability."""
+    if targets.ndim != 1 or targets.dtype.kind not in "fiu" or len(np.unique(targets)) <= 2:
+        return False
+    given = getattr(pred, "probs", pred)
+    if issubclass(type(given), tuple) or _describes(given):
+        return False
+    predicted = to_numpy(plain_array(given, "pred"))
+    if predicted.dtype.kind not in "fiub" or predicted.shape not in (targets.shape, (len(targets), 1)):
+        return False
+    return not _are_labels(targets) or bool(((predicted < 0) | (predicted > 1)).any())
 
 
 def _describes(y: Any) -> bool:
@@ -124,10 +159,14 @@ def not_probabilities(array: NDArray) -> str:
     'are these log probabilities? give np.exp(x)'
     >>> not_probabilities(np.array([20.0, 90.0]))
     'are these percentages? divide by 100'
+    >>> not_probabilities(np.array([[0.2, 0.9, 0.4], [0.8, 0.1, 0.6]]))
+    'are these transposed? each column sums to one: give x.T, with a row for each case'
     >>> not_probabilities(np.array([[10.3, 9.7, 11.2], [8.1, 8.8, 9.2]]))
     'are these draws from the predictions? give wc.Samples(x)'
     """
     if array.ndim == 2:
+        if (array >= 0).all() and np.allclose(array.sum(axis=0), 1.0, atol=1e-3):
+            return "are these transposed? each column sums to one: give x.T, with a row for each case"
         if (array <= 0).all() and np.allclose(np.exp(array).sum(axis=1), 1.0, atol=1e-3):
             return "are these log probabilities? give np.exp(x)"
         if array.shape[1] > 1 and (array < 0).any():

@@ -28,6 +28,7 @@ from wellcal.displays import (
     uniformity,
 )
 from wellcal.displays._events import in_order
+from wellcal.displays.against import differing
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.resampling.targets import users_form
@@ -50,6 +51,7 @@ __all__ = ["DRAWN", "Kind", "Shown", "kinds_for", "pictures_of", "telling"]
 EACH = "coordinates"
 """The picture of all coordinates of vectors, which has curves enough for one model."""
 
+_PIT, _COVERAGE = "pit", "coverage"
 _MOST_CLASSES = 12
 
 
@@ -64,8 +66,25 @@ class Kind(NamedTuple):
     drawn: Mapping[str, Any] = MappingProxyType({})
 
 
-def kinds_for(predictions: Any) -> list[Kind]:
-    """Pictures of a family, the usual one first; none for objects."""
+def kinds_for(*models: Any) -> list[Kind]:
+    """Pictures of predictions of a family, the usual one first; none for objects.
+
+    Of several models, those that all have. Their residuals are drawn against what differs in each of them.
+    """
+    families = [_of_family(predictions) for predictions in models]
+    found = [kind for kind in families[0] if all(kind.name in map(_name, others) for others in families[1:])]
+    names = [kind.name for kind in found]
+    if _PIT in names:  # numbers, and with intervals if these were predicted
+        place = 1 + names.index(_COVERAGE if _COVERAGE in names else "histogram")
+        found[place:place] = _of_residuals(models)
+    return found
+
+
+def _name(kind: Kind) -> str:
+    return kind.name
+
+
+def _of_family(predictions: Any) -> list[Kind]:
     if targets_are_indices(predictions):
         return _of_classes(predictions)
     if getattr(predictions, "holds_objects", False):
@@ -79,7 +98,7 @@ def kinds_for(predictions: Any) -> list[Kind]:
         ]
     question = uniformity.QUESTION
     pit = [
-        Kind("pit", "PIT, difference from uniform", question, PITDisplay, {"kind": "ecdf"}),
+        Kind(_PIT, "PIT, difference from uniform", question, PITDisplay, {"kind": "ecdf"}),
         Kind("histogram", "PIT histogram", question, PITDisplay, {"kind": "histogram"}),
     ]
     if isinstance(predictions, Samples) and predictions.kind == "draws":
@@ -88,17 +107,25 @@ def kinds_for(predictions: Any) -> list[Kind]:
             pit[0]._replace(title="Ranks, difference from uniform"),
         ]
     if has_intervals(predictions):
-        pit.append(Kind("coverage", "Coverage of intervals", coverage.QUESTION, CoverageDisplay, {}))
-    known = [residuals.varies(predictions, what) for what in residuals.AGAINST]
-    if any(known):  # else all points are at one place
-        pit.append(Kind("residuals", "Residuals", residuals.QUESTION, ResidualDisplay, {}))
-    if all(known):
-        title, options = "Residuals against the predicted mean", {"against": "mean"}
-        pit.append(Kind(BY_MEAN, title, residuals.OF_MEANS, ResidualDisplay, options))
+        pit.append(Kind(_COVERAGE, "Coverage of intervals", coverage.QUESTION, CoverageDisplay, {}))
     if predictions.continuous and predictions.supports("cdf"):
         display = QuantileCalibrationDisplay
         pit.append(Kind("quantiles", "Calibration of quantiles", quantiles.QUESTION, display, {}))
     return pit
+
+
+def _of_residuals(models: Sequence[Any]) -> list[Kind]:
+    """None where all points would be at one place."""
+    known = differing(*models)
+    usual = [
+        Kind("residuals", "Residuals", residuals.QUESTION, ResidualDisplay, {"against": against})
+        for against in known[:1]
+    ]
+    title = "Residuals against the predicted mean"
+    return usual + [
+        Kind(BY_MEAN, title, residuals.OF_MEANS, ResidualDisplay, {"against": against})
+        for against in known[1:]
+    ]
 
 
 def _of_classes(predictions: Any) -> list[Kind]:
@@ -340,12 +367,11 @@ def _of_report(report: Report) -> Pictures:
     models = [one for one in (_shown(model, True) for model in report.models) if one is not None]
     found: Pictures = {}
     if models:
-        first = {kind.name: kind for kind in kinds_for(models[0].predictions)}
-        common = [name for name in first if all(_has(model, name) for model in models)]
+        common = kinds_for(*(model.predictions for model in models))
         # Each class, or coordinate, of each model is for the pictures of single models; and so are residuals,
-        # which have a band for each model, of which only one could be drawn.
+        # of which points of one model would hide those of another.
         single = ("classes", EACH, "residuals", BY_MEAN)
-        shown = album(models, [first[name] for name in common if name not in single])
+        shown = album(models, [kind for kind in common if kind.name not in single])
         wrong = next((model for model in report.models if model.rejected), report.best)
         chosen = leading(shown, wrong.findings) if shown else None
         names = ([] if chosen is None else [chosen]) + [name for name in shown if name != chosen]
@@ -353,7 +379,3 @@ def _of_report(report: Report) -> Pictures:
     compared = pictures_of(report.comparison)
     first_of_all = dict(list(found.items())[:1])
     return {**first_of_all, **compared, **found}
-
-
-def _has(model: Shown, name: str) -> bool:
-    return any(kind.name == name for kind in kinds_for(model.predictions))

@@ -327,6 +327,9 @@ def test_each_class_has_its_axes_or_shares_given_ones():
     together = apart.plot(ax)
     assert len(names_on(together.ax_)) == 5
     assert title_of(together).count("lie in the band") == 1, "one model, one statement"
+    assert apart.finding.endswith("bins lie in the band of calibrated models, one event at a time.")
+    of_one = ReliabilityDisplay.computed(y, probs, label=0, test=False, rng=0)
+    assert of_one.finding.endswith("bins lie in the band of calibrated models.")
 
 
 def test_themes_follow_the_block_and_the_paper():

@@ -78,6 +78,12 @@ def test_classes_without_an_order_are_shown_by_the_reliability_diagram(display: 
         assert display.computed(y, pred, test=False).finding
 
 
+@pytest.mark.parametrize("display", [displays.PITDisplay, displays.CoverageDisplay, displays.ResidualDisplay])
+def test_vectors_are_shown_by_their_coordinates(display: Any) -> None:
+    with pytest.raises(TypeError, match=r"found vectors of length 2; .*; CoordinatesDisplay .* shows all"):
+        display.from_predictions(np.zeros((5, 2)), wc.DiagonalNormal(np.zeros((5, 2)), 1.0))
+
+
 def test_recalibration_is_drawn_from_its_result_alone() -> None:
     found = wc.scaling.cross_fit(Y, PRED, rng=0, n_resamples=39, folds=2, method="exact")
     alone = displays.RecalibrationDisplay.from_result(found)

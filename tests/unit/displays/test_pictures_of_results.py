@@ -221,6 +221,10 @@ def test_tolerances_and_plans() -> None:
     low, high = power.limits()
     np.testing.assert_allclose(low, [0.0, 0.025 ** (1 / 20)])
     np.testing.assert_allclose(high, [1.0 - 0.025 ** (1 / 40), 1.0])
+    power.figure_.draw_without_rendering()
+    (wanted,) = [text for text in power.ax_.texts if text.get_text() == "wanted: 80%"]
+    assert wanted.get_window_extent().x0 > power.ax_.get_window_extent().x1, "where no bar crosses it"
+    assert wanted.get_window_extent().x1 < power.figure_.bbox.x1
     for display_of, wrong in (
         (ToleranceDisplay, plan),
         (PowerDisplay, found),

@@ -126,6 +126,85 @@ def test_equal_spreads_are_shown_against_the_mean(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(display.predicted, MU)
 
 
+@pytest.mark.parametrize("against", ["spread", "mean"])
+def test_bands_of_residuals_hold_calibrated_draws(against: str):
+    """Bins by few draws alone would be left by half of the models, or nearly all of them by their means.
+
+    Of 40 models 38 or more are expected inside of 95% bands: less than 33 have odds of 2e-3.
+    """
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(40):
+        together = rng.uniform(0.8, 1.2, (400, 1)) * rng.normal(size=(400, 6))
+        draws = wc.Samples(together[:, 1:], axis=1)
+        display = ResidualDisplay.computed(together[:, 0], draws, against=against, n_bins=6, test=False)
+        _, lines, low, high = display.lines()
+        held += bool(np.all((lines >= low) & (lines <= high)))
+    assert held >= 33
+    moment = np.std if against == "spread" else np.mean
+    np.testing.assert_allclose(display.predicted, moment(together, axis=1))
+    assert display.words == f"{against} of draws and outcome"
+
+
+@pytest.mark.parametrize("df", [1.0, 1.5, np.linspace(1.1, 6.0, N)])
+@pytest.mark.filterwarnings("error")
+def test_residuals_without_moments_are_shown_by_quartiles(df: Any):
+    heavy = wc.StudentT(df, MU, SD)
+    by_spread = ResidualDisplay.computed(Y, heavy, test=False)
+    assert (by_spread.against, by_spread.words) == ("spread", "predicted spread, by quartiles")
+    quartiles = stats.t.ppf(0.75, df) - stats.t.ppf(0.25, df)
+    np.testing.assert_allclose(by_spread.predicted, quartiles * SD / (2.0 * stats.norm.ppf(0.75)))
+    by_mean = ResidualDisplay.computed(Y, heavy, against="mean", test=False)
+    np.testing.assert_allclose(by_mean.predicted, MU, atol=1e-12)
+    assert by_mean.words == ("predicted median" if np.min(df) == 1.0 else "predicted mean")
+
+
+def test_residuals_of_quantiles_need_no_quartiles():
+    ends = np.stack([MU - SD, MU + SD], axis=1)
+    shown = ResidualDisplay.computed(Y, wc.Quantiles([0.4, 0.7], ends), test=False)
+    np.testing.assert_allclose(shown.predicted, 2.0 * SD)
+    assert shown.words == "distance from the 40% to the 70% quantile"
+    shown = ResidualDisplay.computed(Y, wc.Quantiles([0.9], ends[:, 1:]), test=False)
+    np.testing.assert_allclose(shown.predicted, MU + SD)
+    assert (shown.against, shown.words) == ("mean", "predicted 90% quantile")
+
+
+def test_residuals_of_two_models_are_against_the_same():
+    equal = wc.Normal(MU, np.ones(N))
+    shown = ResidualDisplay.from_predictions(Y, PRED, test=False)
+    with pytest.raises(ValueError, match=r"against the predicted spread, and .* with against=\"mean\""):
+        ResidualDisplay.from_predictions(Y, equal, test=False, ax=shown.ax_)
+    shown = ResidualDisplay.from_predictions(Y, PRED, against="mean", test=False)
+    both = ResidualDisplay.from_predictions(Y, equal, against="mean", test=False, ax=shown.ax_)
+    assert both.ax_.get_xlabel() == "predicted mean"
+    draws = wc.Samples(Y[:, None] + np.arange(3.0), axis=1)
+    three = ResidualDisplay.from_predictions(Y, draws, against="mean", test=False, ax=shown.ax_)
+    assert three.ax_.get_xlabel() == "predicted mean or mean of draws and outcome"
+
+
+def band_ends(display: Any) -> list[tuple[float, float]]:
+    """Where the bands of the middle line begin and end."""
+    corners = [one.get_paths()[0].vertices for one in display.ax_.collections if "Poly" in type(one).__name__]
+    return [(min(x), max(x)) for x, y in (part.T for part in corners) if min(y) < 0.0 < max(y)]
+
+
+def test_every_model_has_bands_of_residuals():
+    shown = ResidualDisplay.from_predictions(Y, PRED, against="mean", test=False)
+    far = ResidualDisplay.from_predictions(
+        Y, wc.Normal(MU + 9.0, SD), against="mean", test=False, ax=shown.ax_
+    )
+    for display, ends in zip((shown, far), band_ends(far), strict=True):
+        np.testing.assert_allclose(ends, display.lines()[0][[0, -1]])
+
+
+def test_equal_predictions_have_a_band_that_is_seen():
+    for place, ends in ((3.0, (2.94, 3.06)), (0.0, (-0.02, 0.02))):
+        shown = ResidualDisplay.from_predictions(Y, wc.Normal(np.full(N, place), np.ones(N)), test=False)
+        np.testing.assert_allclose(band_ends(shown), [ends])
+    shown = ResidualDisplay.from_predictions(Y, PRED, n_bins=1, test=False)
+    np.testing.assert_allclose(np.ptp(band_ends(shown)), np.ptp(SD))
+
+
 # -- results -----------------------------------------------------------------------------------------
 
 

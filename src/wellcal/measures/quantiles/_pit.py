@@ -33,7 +33,8 @@ def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None
     Returns
     -------
     array
-        Numbers ``(n,)`` between 0 and 1.
+        Numbers ``(n,)`` between 0 and 1, without an index, in the order of the predictions: targets that
+        have an index in another order are matched by their labels first.
 
     Notes
     -----

@@ -37,7 +37,7 @@ def check_scalar(predictions: Predictions, what: str) -> None:
     if predictions.event_shape != ():
         raise TypeError(
             f"{what} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "
-            "take one coordinate at a time"
+            "take one coordinate at a time; CoordinatesDisplay (wellcal plot coordinates) shows all of them"
         )
     if not predictions.supports("cdf") and predictions.target_kind != "labels":
         raise TypeError(f"{what} needs predictions with cdf: {predictions.missing('cdf')}")

@@ -1,0 +1,88 @@
+"""What residuals are drawn against: where predictions lie, or how wide they are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
+from wellcal.hypotests.setup import numpy_batch
+from wellcal.measures.quantiles.checks import check_scalar
+from wellcal.predictions import Quantiles, Samples
+from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
+from wellcal.problem.drawn_targets import pool_draws
+from wellcal.witnesses.summaries import summaries_of
+
+AGAINST = ("spread", "mean")
+
+_ROUNDING = 1e-9  # of spreads and means that are the same
+
+
+class Described(NamedTuple):
+    """Numbers ``(n,)`` that tell cases apart, and what they are, in words."""
+
+    words: str
+    values: NDArray
+
+    @property
+    def differ(self) -> bool:
+        """Whether they differ between cases by more than rounding."""
+        # Spreads that are differences of quantiles are rounded as those are.
+        return bool(np.ptp(self.values) > _ROUNDING * np.max(np.abs(self.values), initial=0.0))
+
+
+def described(predictions: Any, what: str, targets: Any = None) -> Described:
+    """Predicted spreads or means; the middle half and the median where moments are not finite in some case.
+
+    Draws are described together with their targets, where these are given. Under calibration the target is
+    any of these S + 1 numbers, whatever they are, so that its rank is uniform among cases of one spread, too.
+    Among cases whose draws alone lie close together it is not.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> described(wc.StudentT(1.0, np.arange(3.0), np.ones(3)), "mean")
+    Described(words='predicted median', values=array([0., 1., 2.]))
+    >>> described(wc.Samples([[1.0, 2.0]]), "mean", np.array([6.0]))
+    Described(words='mean of draws and outcome', values=array([3.]))
+    """
+    check_scalar(predictions, "pit")
+    batch: Any = numpy_batch(predictions)
+    words = f"predicted {what}"
+    if isinstance(batch, Samples) and batch.kind == "draws" and targets is not None:
+        batch = pool_draws(to_numpy(stop_gradient(targets)), batch)
+        words = f"{what} of draws and outcome"
+    if isinstance(batch, Quantiles):  # whose levels need not reach the quartiles
+        centre, *widths = [
+            Described(one.name.removeprefix("the "), one.values) for one in summaries_of(batch)
+        ]
+        equal = Described(words, np.zeros(len(batch)))  # a single level tells of no spread
+        return centre if what == "mean" else next(iter(widths), equal)
+    moment = "variance" if what == "spread" else "mean"
+    if batch.supports(moment):
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = batch.variance() ** 0.5 if what == "spread" else batch.mean()
+        if np.isfinite(found).all():
+            return Described(words, _numbers(found))
+    if what == "spread":
+        middle_half = batch.quantile(0.75) - batch.quantile(0.25)
+        return Described("predicted spread, by quartiles", _numbers(middle_half / NORMAL_INTERQUARTILE_RANGE))
+    return Described("predicted median", _numbers(batch.quantile(0.5)))
+
+
+def differing(*models: Any) -> list[str]:
+    """What differs between the cases of each of some models, so that all can be drawn against it.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> one, other = wc.Normal(np.arange(3.0), np.ones(3)), wc.Normal(np.arange(3.0), np.arange(1.0, 4.0))
+    >>> differing(other), differing(one, other)
+    (['spread', 'mean'], ['mean'])
+    """
+    return [what for what in AGAINST if all(described(model, what).differ for model in models)]
+
+
+def _numbers(found: Any) -> NDArray:
+    return np.asarray(found, dtype=np.float64)
