@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,20 @@ def test_a_column_that_is_not_asked_for_holds_anything(
     shown = run("scores", str(tmp_path / "notes.csv"), *given).stdout
     assert "cases: NLL 0.9502." in shown
     assert run("scores", "-", *given, text=text).stdout == shown
+
+
+def test_blocks_are_for_cases_without_weights(run: Run) -> None:
+    given = ("scores", "preds.csv", "--target", "y", "--normal", "mu,sigma", "--weights", "weight")
+    for measures in ((), ("--measures", "skce")):
+        done = run(*given, *measures, "--block-size", "20", expect=2)
+        assert (
+            "--block-size is for the SKCE without weights: with --weights it visits all pairs" in done.stderr
+        )
+
+
+def test_an_e_value_of_any_size_is_a_word(run: Run) -> None:
+    done = run("test", "stream.csv", "--target", "y", "--normal", "mu,0", "--resamples", "19")
+    assert re.search(r"e-value +more than 10\^1000  \(", done.stdout)
 
 
 def test_probabilities_that_miss_one_in_a_row_are_no_draws(run: Run) -> None:
