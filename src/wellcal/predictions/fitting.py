@@ -19,7 +19,7 @@ Reading = tuple[dict[str, Any], ColumnReading]
 _OFF_ONE = 0.01  # sums of probabilities, which may have been rounded
 
 
-def fitting(table: Table, targets: Sequence[str], found: list[Reading]) -> list[Reading]:
+def fitting_readings(table: Table, targets: Sequence[str], found: list[Reading]) -> list[Reading]:
     """Readings that the kind of the targets fits; all of them where none does, for an error that says why.
 
     Texts are classes.
@@ -30,7 +30,7 @@ def fitting(table: Table, targets: Sequence[str], found: list[Reading]) -> list[
     >>> from wellcal.predictions.roles import resolve
     >>> table = Table(pd.DataFrame({"y": ["a", "b"], "rate": [1, 2], "p_a": [0.5, 0.4], "p_b": [0.5, 0.6]}))
     >>> both = [({k: v}, resolve(table.names, k, v)) for k, v in {"poisson": "rate", "probs": "p_*"}.items()]
-    >>> [roles for roles, _ in fitting(table, ["y"], both)]
+    >>> [roles for roles, _ in fitting_readings(table, ["y"], both)]
     [{'probs': 'p_*'}]
     """
     if len(found) < 2 or len(targets) != 1 or table.holds_lists(targets[0]):

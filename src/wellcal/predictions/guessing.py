@@ -18,7 +18,7 @@ from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.selecting import select
 from wellcal.predictions.column_names import level_of
 from wellcal.predictions.fields import Parameter
-from wellcal.predictions.fitting import called_by_classes, columns_of_probabilities, fitting
+from wellcal.predictions.fitting import called_by_classes, columns_of_probabilities, fitting_readings
 from wellcal.predictions.roles import ColumnReading, Role, known_roles, resolve
 from wellcal.predictions.samples import Samples
 
@@ -112,7 +112,7 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     rest = {name: name.lower() for name in table.names if name not in targets}
     vectors = len(targets) > 1
     usable = {name: low for name, low in rest.items() if table.is_numeric(name) or table.holds_lists(name)}
-    found = fitting(table, targets, _readings(table, usable, vectors))
+    found = fitting_readings(table, targets, _readings(table, usable, vectors))
     if not found and (classes := called_by_classes(table, targets)):
         found = [({"probs": classes}, resolve(table.names, "probs", classes))]
     if not found:

@@ -17,11 +17,11 @@ from wellcal.predictions import Bernoulli, Predictions
 from wellcal.predictions.cut_by_targets import GROUPS, SEGMENTS
 from wellcal.predictions.guessing import guess_roles, target_columns
 from wellcal.predictions.roles import ColumnReading, known_roles, only_role, resolve
+from wellcal.reading.label_kinds import text_labels
 from wellcal.reading.missing import NothingLeftError
 from wellcal.reading.missing import drop_missing as without_missing
 from wellcal.reading.places import among_kept, naming_file
 from wellcal.reading.tables import Chosen, Labels, read_batches, read_labelled
-from wellcal.reading.text_labels import text_labels
 
 
 @dataclass(frozen=True)

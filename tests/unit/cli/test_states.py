@@ -42,11 +42,10 @@ def test_two_first_runs_of_a_monitor_do_not_undo_each_other(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does a run undo one that went on from the same state."""
-    state = tmp_path / "m.json"
+    state, other = tmp_path / "m.json", tmp_path / "other.json"
     given = ("monitor", "stream.csv", *NORMAL, "--state", str(state))
     for before in (0, 60):
         with monkeypatch.context() as patched:
-            other = tmp_path / "other.json"
             wc.Monitor(rng=before).save(other)
             patched.setattr(
                 "wellcal.cli.watching.show", lambda *_, **__: state.write_bytes(other.read_bytes())
