@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 import weakref
 from collections.abc import Callable
 from itertools import pairwise
@@ -267,6 +268,26 @@ def test_a_result_is_read_again() -> None:
     for name in ("normal", "labels"):
         measured = seen(name, [0, N]).result()
         assert wc.Measured.from_json(measured.to_json()) == measured
+
+
+def test_infinite_scores_of_a_later_part_are_added_without_a_warning() -> None:
+    running = wc.RunningMeasures(["nll", "mse"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for p in (0.3, 0.0, 0.6, 0.0):
+            running.update([1, 0], wc.Bernoulli([p, 0.5]))
+    assert float(running.result().estimates["nll"]) == np.inf
+
+
+def test_squared_errors_of_means_that_are_not_defined_are_left_out() -> None:
+    pred = wc.StudentT(np.array([1.0, 3.0]), np.zeros(2), np.ones(2))
+    every, chosen = wc.RunningMeasures(), wc.RunningMeasures(["mse"])
+    for running in (every, chosen):
+        running.update([0.5, 0.5], pred)
+    assert "mse" not in every.result().estimates
+    assert every.result().left_out["mse"].startswith("mse needs predictions with a mean, and some have none")
+    with pytest.raises(ValueError, match="mse needs predictions with a mean"):
+        chosen.result()
 
 
 def test_infinite_scores_stay_so() -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wellcal.reading import ReadError, as_cases, read_batches, read_cases, read_table
+from wellcal.reading.quotations import Quotations
 
 from .broken_files import BROKEN, FUZZED, GOOD, arrow_bytes, parquet_bytes, spoilt_files
 
@@ -112,6 +117,76 @@ def test_rows_of_json_are_counted_from_1_through_all_blocks(
     path.write_bytes(b'{"y": "a')
     with pytest.raises(ReadError, match=r"row 1 is no JSON object: Missing a closing quotation mark"):
         read_table(path)
+
+
+NOTES = "id,y,mu,sigma,comment\n" + "".join(f"{k},0.5,0.25,1.0,fine\n" for k in range(1, 61))
+OPEN = NOTES.replace("\n21,0.5,0.25,1.0,fine", "\n21,0.5,0.25,1.0,\"5' 11")
+
+
+@pytest.mark.parametrize("block", [40, 1 << 24])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (OPEN, r"opened in row 21 \(line 22\) and never closed; close it, or write it twice"),
+        (OPEN.replace("\n", "\r\n"), r"row 21 \(line 22\) and never closed"),
+        (OPEN.replace("\n", "\r"), r"row 21 \(line 22\) and never closed"),
+        (OPEN.replace("\n5,", "\n\n5,"), "opened in line 23 and never closed"),
+        (OPEN.replace("\n5,", '\n"5\nand more",'), r"row 21 \(line 23\) and never closed"),
+        (
+            OPEN.replace("\n40,0.5,0.25,1.0,fine", '\n40,0.5,0.25,1.0,"6'),
+            r"opened in row 21 \(line 22\) and closed in line 41, in the middle of an entry",
+        ),
+    ],
+)
+def test_a_quotation_mark_that_swallows_rows_is_refused(
+    text: str, message: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read whole and in parts, from standard input, compressed, and in letters of two bytes."""
+    follow = Quotations.follow
+
+    def in_blocks(self: Quotations, given: bytes) -> None:
+        for start in range(0, len(given), block):
+            follow(self, given[start : start + block])
+
+    monkeypatch.setattr(Quotations, "follow", in_blocks)
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "wide.csv").write_bytes(text.encode("utf-16"))
+    for name, options in (("a.csv", {}), ("a.csv.gz", {}), ("wide.csv", {"encoding": "utf-16"}), ("-", {})):
+        for read in (read_table, lambda *path, **options: list(read_batches(*path, **options))):
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+            with pytest.raises(ReadError, match=message):
+                read("-" if name == "-" else tmp_path / name, **options)
+
+
+def test_rows_between_two_quotation_marks_are_no_note(tmp_path: Path) -> None:
+    """A mark that closes at the end of an entry, far below, shows itself by what is between."""
+    path = tmp_path / "a.csv"
+    path.write_text(OPEN.replace("\n40,0.5,0.25,1.0,fine", '\n40,0.5,0.25,1.0,6"'))
+    with pytest.raises(
+        ReadError, match=r"row 21 \(line 22\) and not closed before line 41: .* looks like rows"
+    ):
+        read_table(path)
+    # Notes over many lines, marks that are written twice, and marks that are letters, stay as they are.
+    long = '"' + "one line, of a note\n" * 150 + '""quoted""\n"'
+    for note in (long, 'a 5" pipe', '"says ""no"" twice"', '""', '"""\n"""', 'a""b'):
+        path.write_text(NOTES.replace("\n21,0.5,0.25,1.0,fine", f"\n21,0.5,0.25,1.0,{note}"))
+        wanted = note[1:-1].replace('""', '"') if note.startswith('"') else note
+        for table in (read_table(path), pa.concat_tables(list(read_batches(path)))):
+            assert table.num_rows == 60
+            assert table["comment"].to_pylist()[20] == wanted
+
+
+def test_a_page_of_parquet_that_was_damaged_is_refused(tmp_path: Path) -> None:
+    sink = io.BytesIO()
+    table = pa.table({"y": np.arange(2000.0), "mu": np.zeros(2000), "sigma": np.ones(2000)})
+    pq.write_table(table, sink, compression="none", use_dictionary=False, write_page_checksum=True)
+    content = bytearray(sink.getvalue())
+    content[2000] ^= 1  # a digit of a target
+    (tmp_path / "a.parquet").write_bytes(content)
+    for read in (read_table, lambda path: list(read_batches(path))):
+        with pytest.raises(ReadError, match=r"cannot be read as parquet: .*checksum.*copy it again"):
+            read(tmp_path / "a.parquet")
 
 
 # -- fuzzed ---------------------------------------------------------------------------------------------

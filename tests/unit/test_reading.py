@@ -88,6 +88,8 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "p.jsonl": lambda path: path.write_text(json_lines()),
     "p.npz": npz,
     "p.npy": npy,
+    "excel.csv": lambda path: path.write_text("sep=;\n" + text(";")),
+    "excel_with_a_mark.csv": lambda path: path.write_bytes(b'\xef\xbb\xbf"sep=|"\r\n' + text("|").encode()),
     "no_suffix": lambda path: path.write_text(text(",")),
 }
 
@@ -160,6 +162,44 @@ def test_whole_numbers_may_become_others_in_a_later_block(
     batches = list(read_batches(lines))
     assert len(batches) > 1
     assert sum(sum(batch["y"].to_pylist()) for batch in batches) == 4_001.5
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
+@pytest.mark.parametrize("note", ["short\nand bröken", "long\n" * 15_000])
+def test_no_note_changes_the_kind_of_numbers(
+    note: str, encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole numbers become others in a later block; the head ends within quotes, or within its first row."""
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 1 << 17)
+    path = tmp_path / "p.csv"
+    rows = [f'1,"{note}",2\n', *(['1,"short\nand bröken",2\n'] * 6_000), '1.5,"a",2\n']
+    path.write_text("y,note,rate\n" + "".join(rows), encoding=encoding, newline="")
+    found = pa.concat_tables(list(read_batches(path, encoding=encoding)))
+    assert found["y"].to_pylist() == [1.0] * 6_001 + [1.5]
+    assert found["note"].to_pylist()[0] == note
+    assert read_table(path, encoding=encoding)["y"].to_pylist() == found["y"].to_pylist()
+
+
+@pytest.mark.parametrize("names", [("250", "428", "V27"), ("01", "02", "03")])
+def test_names_of_classes_say_that_targets_are_texts(names: tuple[str, ...], tmp_path: Path) -> None:
+    """Whole and in parts, wherever the first target is that is no number, and if there is none."""
+    a, b, c = names
+    header, row = f"y,p_{a},p_{b},p_{c}\n", ",0.25,0.25,0.5\n"
+    path = tmp_path / "p.csv"
+    for text in (a + row, (a + row) * 4_000 + b + row + c + row):
+        path.write_text(header + text)
+        whole, parts = read_cases(path), list(case_batches(path))
+        several = read_models(path, models={"m": {"probs": "p_*"}})
+        assert whole.pred.labels().tolist() == several.models["m"].labels().tolist() == list(names)
+        wanted = [line.partition(",")[0] for line in text.splitlines()]
+        assert whole.y.tolist() == several.y.tolist() == wanted
+        assert np.concatenate([cases.y for cases in parts]).tolist() == wanted
+
+
+def test_numbers_without_the_zeros_of_their_columns_are_the_same_classes(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("y,p_01,p_02\n1,0.25,0.75\n2,0.25,0.75\n")
+    cases = read_cases(tmp_path / "p.csv")
+    assert wc.brier(cases.y, cases.pred).value == wc.brier([0, 1], wc.Categorical([[0.25, 0.75]] * 2)).value
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])

@@ -302,12 +302,13 @@ def missing_values(
 
 def _about_entry(item: str, entries: Sequence[Any]) -> str:
     """What to do about a text among numbers, or one that says a share in percent; or nothing."""
-    if item.rstrip().endswith("%") and _is_number(item.rstrip()[:-1]):
+    if item.rstrip().endswith("%") and says_number(item.rstrip()[:-1]):
         return "write shares without the sign, such as 0.25 for 25%"
-    return "mend that entry, or name another column" if any(map(_is_number, entries)) else ""
+    return "mend that entry, or name another column" if any(map(says_number, entries)) else ""
 
 
-def _is_number(item: Any) -> bool:
+def says_number(item: Any) -> bool:
+    """Whether an entry is a number, or a text that says one."""
     try:
         float(item)
     except (TypeError, ValueError):

@@ -108,8 +108,7 @@ def read(
     )
     read_from(given.file, cases.rows, given.format)
     told = list(cases.taken.values())
-    if not given.roles or given.target is None:
-        say(f"Guessed from the names of columns: {told[0]}.")
+    say_guessed(given, told[0])
     if given.drop_missing:
         say_dropped(cases.dropped, cases.dropped + len(cases.y))
     return cases
@@ -132,6 +131,14 @@ def _family(given: ReadOptions) -> str | None:
             return next(iter(guess_roles(Table(next(parts)), target_of(given)).roles))
     except (ValueError, TypeError, OSError):  # whoever reads it says what is wrong
         return None
+
+
+def say_guessed(given: ReadOptions, taken: str) -> None:
+    """What was guessed of that which was taken, and nothing that was given."""
+    target, _, predictions = taken.partition("; ")
+    guessed = [target] * (given.target is None) + [predictions] * (not given.roles)
+    if guessed:
+        say(f"Guessed from the names of columns: {'; '.join(guessed)}.")
 
 
 def say_dropped(dropped: int, total: int) -> None:
@@ -162,8 +169,8 @@ def batches(given: ReadOptions) -> Generator[Any]:
     )
     dropped = seen = 0
     for part in parts:
-        if not seen and (not given.roles or given.target is None):
-            say(f"Guessed from the names of columns: {part.taken}.")
+        if not seen:
+            say_guessed(given, part.taken)
         dropped, seen = dropped + part.dropped, seen + len(part.y)
         yield part
     if given.drop_missing:

@@ -43,6 +43,11 @@ def run(
     from wellcal.reading.sizes import file_size
 
     names = None if measures is None else [name.strip() for name in measures.split(",")]
+    if given.weights is not None and block_size is not None and (names is None or "skce" in names):
+        raise ValueError(
+            "--block-size is for the SKCE without weights: with --weights it visits all pairs of cases; "
+            "leave one of them out"
+        )
     if given.weights is not None and names is not None and "skce" in names:
         names.remove("skce")
         paired: Paired | None = Paired(asked=True)

@@ -125,6 +125,13 @@ _READING = (
     "normalise",
     "objective",
 )
+_DISPLAYS = {
+    "PITDisplay": "wellcal plot pit",
+    "ReliabilityDisplay": "wellcal plot reliability",
+    "WitnessDisplay": "wellcal plot witness",
+}
+"""Pictures that errors name, and the commands that draw them."""
+
 _OTHERWISE = {"n_resamples": "resamples", "rng": "seed"}
 """Arguments whose options have other names."""
 
@@ -145,6 +152,8 @@ def in_options(message: str) -> str:
 
     message = message.replace("wellcal.reading.drop_missing", "--drop-missing")
     message = message.replace(NUMBERS_WANTED, _ORDER_WANTED)
+    for display, command in _DISPLAYS.items():
+        message = message.replace(display, command)
     message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where rounding explains it")
     if "=" not in message and "wc." not in message:
         return message

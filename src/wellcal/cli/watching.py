@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,8 +63,6 @@ def run(
         passed += len(part.y) + int(part.dropped)
     progress("monitor", 1, 1)
     status = monitor.status
-    if state is not None:
-        monitor.save(state)
     new = monitor.n_samples - before
     rows = [("cases", f"{new:,} new" + (f", {before:,} before" if before else ""))]
     if state is not None:
@@ -80,7 +79,22 @@ def run(
         content=lambda: _content(given, options, status, change, new),
         bad=status.alarm,
     )
+    sys.stdout.flush()
+    if state is not None:  # last: a run that failed is run again, and must not have counted its cases
+        _keep(monitor, state, new=not kept)
     end(status.alarm, options.fail_on_reject)
+
+
+def _keep(monitor: Any, state: str, *, new: bool) -> None:
+    from wellcal.monitoring.kept import ChangedError
+
+    try:
+        monitor.save(state, new=new)
+    except ChangedError:
+        raise ValueError(
+            f"--state {state}: another run has written it since this one began; what is shown above was not "
+            "kept: run the command again, and it goes on from there"
+        ) from None
 
 
 def _content(given: Any, options: Any, status: Any, change: Any, new: int) -> dict[str, Any]:

@@ -36,6 +36,8 @@ class Evidence(NamedTuple):
 IN_CLUSTERS = Evidence(math.nan, "cases of one cluster depend on each other: bets on them do not multiply")
 """Of cases that depend on each other."""
 
+_MOST_DIGITS = 1000  # of an e-value that is shown
+
 
 def evidence_against(targets: NDArray, predictions: Predictions, clusters: NDArray | None = None) -> Evidence:
     """The evidence of targets, as `check_targets` returned them, against predictions in NumPy.
@@ -118,14 +120,18 @@ def mixed(gains: list[NDArray]) -> float:
 
 
 def e_value_text(log_e: float) -> str:
-    """An e-value for people: large ones, and small ones, as powers of ten.
+    """An e-value for people: large ones, and small ones, as powers of ten, of a thousand digits at most.
 
     Examples
     --------
     >>> [e_value_text(x) for x in (0.7, 15.7, -30.0, math.inf)]
     ['2.01', '10^6.8', '10^-13.0', 'infinite']
+    >>> e_value_text(1e300), e_value_text(-1e300)
+    ('more than 10^1000', 'less than 10^-1000')
     """
     if math.isinf(log_e):
         return "infinite" if log_e > 0 else "0"
     decimal = log_e / math.log(10.0)
+    if abs(decimal) > _MOST_DIGITS:
+        return f"more than 10^{_MOST_DIGITS}" if decimal > 0 else f"less than 10^-{_MOST_DIGITS}"
     return f"{math.exp(log_e):.3g}" if abs(decimal) < 3.0 else f"10^{decimal:.1f}"

@@ -21,6 +21,10 @@ _WHAT = "the state of a monitor"
 _WAIT = 10.0  # seconds for another process that saves; it takes milliseconds
 
 
+class ChangedError(InUseError):
+    """Another process has written the file meanwhile, and what it wrote would be lost."""
+
+
 class Kept(ByState):
     """Options and state as plain values, compared, written to files and read again."""
 
@@ -90,21 +94,28 @@ class Kept(ByState):
         monitor._state.check(**{name: found[name] for name in names})
         return monitor
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, new: bool = False) -> None:
         """Write the state to a JSON file; whoever reads it sees the old state or the new one.
 
         Two processes that monitor the same cases must not share a file: each would undo what the other has
         seen. A file that this monitor has loaded or saved before, and that somebody else has changed since,
         is left as it is, with an error.
+
+        Parameters
+        ----------
+        path
+            The file.
+        new
+            Whether it must not be there yet, unless this monitor has written it.
         """
         content = json.dumps(self.to_dict(), allow_nan=False).encode()
         where = os.path.realpath(path)
         with locked(path, wait=_WAIT):
-            expected = self._files.get(where)
-            if expected is not None and _digest(where) not in (expected, None):
-                raise InUseError(
-                    f"{os.fspath(path)} was changed by another process since this monitor last read or wrote "
-                    "it: load it again, or save to another file"
+            expected, there = self._files.get(where), _digest(where)
+            if (new or expected is not None) and there not in (expected, None):
+                raise ChangedError(
+                    f"{os.fspath(path)} was changed by another process since this monitor was begun, or last "
+                    "read or wrote it: load it again, or save to another file"
                 )
             write_whole(path, content)
             self._files[where] = hashlib.sha256(content).hexdigest()

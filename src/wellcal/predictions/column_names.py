@@ -12,6 +12,7 @@ from wellcal._arrays.namespaces import NDArray
 
 _LEVEL = re.compile(r"[^0-9]*?(\d*\.\d+|\d+(?:\.\d*)?)\s*(%?)", re.ASCII)
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
+_PADDED = re.compile(r"[-+]?0\d")
 _TRUTH = {"true": True, "false": False}
 
 
@@ -39,6 +40,23 @@ def class_labels(parts: Sequence[str], targets: NDArray | None = None) -> list[A
         except ValueError:
             pass
     return list(parts)
+
+
+def only_texts(names: Sequence[str]) -> bool:
+    """Whether one of the names of classes would be lost among numbers: ``V27`` is none, and ``01`` not 1.
+
+    Examples
+    --------
+    >>> only_texts(["250", "V27"]), only_texts(["01", "02"]), only_texts(["0", "0.5"]), only_texts(["True"])
+    (True, True, False, False)
+    """
+    if all(name.lower() in _TRUTH for name in names):
+        return False
+    try:
+        numbers = [float(name) for name in names]
+    except ValueError:
+        return True
+    return any(_PADDED.match(name) for name in names) and bool(numbers)
 
 
 def labels_like(classes: Any, targets: NDArray | None) -> Any:

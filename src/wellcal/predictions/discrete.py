@@ -205,7 +205,7 @@ class Categorical(Predictions):
         simplex,
         ndim=2,
         columns=2,
-        usual=("p_*", "prob_*", "probs_*", "proba_*"),
+        usual=("p_*", "prob_*", "probs_*", "proba_*", "p", "prob", "probs", "proba"),
         named="classes",
         if_fewer="there is one for each class, and the probability of one of two is Bernoulli(probs[:, 0])",
     )

@@ -18,6 +18,7 @@ from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.selecting import select
 from wellcal.predictions.column_names import level_of
 from wellcal.predictions.fields import Parameter
+from wellcal.predictions.fitting import called_by_classes, columns_of_probabilities, fitting_readings
 from wellcal.predictions.roles import ColumnReading, Role, known_roles, resolve
 from wellcal.predictions.samples import Samples
 
@@ -82,7 +83,9 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     loc; sd, std, scale), p_* (prob_*, probs_*, proba_*), q* with levels, draw_* (sample_*, s0 to s4 and
     beyond; a column of lists called draws or samples), rate (lambda), p (prob, probs, proba, probability), in
     small letters or large; for vectors mu_* and sigma_*, or mu_* and cov_*. Where no column has such a name,
-    y_std stands for std, y_prob for prob and so on, and pred or y_pred for a mean that has a spread. Where
+    y_std stands for std, y_prob for prob and so on, and pred or y_pred for a mean that has a spread. Columns
+    that are called by the classes are probabilities if they add up to one and all targets are among their
+    names. Readings that the targets do not fit, such as a rate where these are texts, are left aside. Where
     two readings fit, or none does, the error says which, and nothing is chosen. A family that derives from
     another, with the same parameters, is not guessed.
 
@@ -109,7 +112,9 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     rest = {name: name.lower() for name in table.names if name not in targets}
     vectors = len(targets) > 1
     usable = {name: low for name, low in rest.items() if table.is_numeric(name) or table.holds_lists(name)}
-    found = _readings(table, usable, vectors)
+    found = fitting_readings(table, targets, _readings(table, usable, vectors))
+    if not found and (classes := called_by_classes(table, targets)):
+        found = [({"probs": classes}, resolve(table.names, "probs", classes))]
     if not found:
         for _, reading in _readings(table, rest, vectors):
             table.numbers(reading.columns)  # they have the names, and an error says why they hold no numbers
@@ -133,10 +138,15 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
 def _example(table: Table, targets: Sequence[str]) -> str:
     """A role that the columns may have, by their values, as an example: nothing is taken for granted."""
     rest = [name for name in table.names if name not in targets and table.is_numeric(name)]
+    if len(classes := columns_of_probabilities(table, targets)) > 1:
+        return f"probs={_short(table, classes)!r}"
     beginnings = Counter(re.sub(r"[0-9.]+%?$", "", name) for name in rest if level_of(name) is not None)
     if beginnings and (common := beginnings.most_common(1)[0])[1] > 1:
         counted = f"{common[0]}0" in rest or f"{common[0]}1" in rest  # by numbers, and not by levels
-        return f"{'samples' if counted else 'quantiles'}='{common[0]}*'"
+        pattern = re.compile(rf"{re.escape(common[0])}[0-9.]+%?")
+        alike = [name for name in rest if pattern.fullmatch(name)]
+        value = f"{common[0]}*" if common[0] else _short(table, alike)  # a star alone is the target, too
+        return f"{'samples' if counted else 'quantiles'}={value!r}"
     if len(rest) == 1 == len(targets):
         try:
             y, x = table.numbers(targets), table.numbers(rest)
@@ -259,8 +269,9 @@ def _values(role: Role, columns: dict[str, str], table: Table) -> list[Any]:
 def _candidates(spec: Parameter, columns: dict[str, str], table: Table, paired: bool) -> list[Any]:
     """Columns that may be this parameter: single ones, or several that match one glob."""
     if spec.ndim == 1:
-        usual = [name for name, low in columns.items() if low in spec.usual]
-        return usual or [name for name, low in columns.items() if _second_choice(low, spec)]
+        single = {name: low for name, low in columns.items() if not table.holds_lists(name)}
+        usual = [name for name, low in single.items() if low in spec.usual]
+        return usual or [name for name, low in single.items() if _second_choice(low, spec)]
     found: list[Any] = []
     for glob in spec.usual:
         fitting = set(fnmatch.filter(columns.values(), glob))

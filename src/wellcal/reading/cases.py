@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,10 +17,11 @@ from wellcal.predictions import Bernoulli, Predictions
 from wellcal.predictions.cut_by_targets import GROUPS, SEGMENTS
 from wellcal.predictions.guessing import guess_roles, target_columns
 from wellcal.predictions.roles import ColumnReading, known_roles, only_role, resolve
+from wellcal.reading.label_kinds import text_labels
 from wellcal.reading.missing import NothingLeftError
 from wellcal.reading.missing import drop_missing as without_missing
 from wellcal.reading.places import among_kept, naming_file
-from wellcal.reading.tables import read_batches, read_table
+from wellcal.reading.tables import Chosen, Labels, read_batches, read_labelled
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ def read_cases(
     'target: y; normal: loc = mu, scale = sigma'
     """
     given = dict(options or {})
-    table = read_table(path, **given)
+    table = read_labelled(path, labels_of(target, [roles]), **given)
     with naming_file(path, format=given.get("format")):
         return as_cases(table, target, others=others, drop_missing=drop_missing, normalise=normalise, **roles)
 
@@ -255,14 +256,14 @@ def case_batches(
     chosen: list[tuple[Selection, ColumnReading]] = []
     used: list[str] = []
 
-    def choose(first: Any) -> list[str]:
+    def choose(first: Any) -> Chosen:
         with naming_file(path):
             table = Table(first)
             targets, found = found_columns(table, target, roles, normalise)
             further = further_columns(table, others, targets.names)
         chosen.append((targets, found))
         used.extend(dict.fromkeys([*targets.names, *found.columns, *further.values()]))
-        return used
+        return Chosen(used, text_labels(targets, found))
 
     parts = read_batches(path, choose, **given)
     start, dropped = 0, 0
@@ -324,6 +325,26 @@ def found_columns(
             f"column {both!r} is both the target and part of the predictions; name other columns"
         )
     return targets, found.normalised() if normalise else found
+
+
+def labels_of(target: object, models: Iterable[Mapping[str, Any]]) -> Callable[[Any], Labels] | None:
+    """Which columns of a text hold labels, for the roles of some models, given its first rows."""
+    known, models = known_roles(), list(models)
+    given = [[known[keyword] for keyword in roles if keyword in known] for roles in models]
+    if all(
+        roles and all("classes" not in role.options and not role.of_roles for role in roles)
+        for roles in given
+    ):
+        return None
+
+    def labels(first: Any) -> Labels:
+        try:
+            found = [text_labels(*found_columns(Table(first), target, roles)) for roles in models]
+        except (TypeError, ValueError):  # whoever takes the columns says what is wrong
+            return {}
+        return {column: names for part in found for column, names in part.items()}
+
+    return labels
 
 
 def _is_text(values: NDArray | None) -> bool:

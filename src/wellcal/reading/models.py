@@ -11,10 +11,10 @@ from wellcal._arrays.frames import Table
 from wellcal._arrays.namespaces import NDArray
 from wellcal.predictions import Predictions
 from wellcal.predictions.roles import ColumnReading
-from wellcal.reading.cases import found_columns, further_columns, taken_cases
+from wellcal.reading.cases import found_columns, further_columns, labels_of, taken_cases
 from wellcal.reading.missing import drop_missing as without_missing
 from wellcal.reading.places import among_kept, naming_file
-from wellcal.reading.tables import read_table
+from wellcal.reading.tables import read_labelled
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def read_models(
     {'a': <Bernoulli: 2 predictions>, 'b': <Bernoulli: 2 predictions>}
     """
     given = dict(options or {})
-    frame = read_table(path, **given)
+    frame = read_labelled(path, labels_of(target, models.values()), **given)
     with naming_file(path, format=given.get("format")):
         table = Table(frame)
         found = {name: found_columns(table, target, role, normalise) for name, role in models.items()}

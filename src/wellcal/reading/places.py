@@ -76,7 +76,7 @@ def _line(path: str | os.PathLike[str], row: int, format: str | None) -> int | N
         source = source_file(path, format)
         if source.format not in ("csv", "tsv", "jsonl") or source.compression is not None:
             return None
-        wanted = row + (1 if source.format == "jsonl" else 2)
+        wanted = row + (1 if source.format == "jsonl" else 2) + source.skipped.count(b"\n")
         with open(path, "rb") as file:
             for number, line in enumerate(file, start=1):
                 quoted = source.format != "jsonl" and line.count(b'"') % 2 == 1

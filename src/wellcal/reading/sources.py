@@ -6,9 +6,10 @@ import difflib
 import gzip
 import io
 import os
+import re
 import stat
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -66,6 +67,7 @@ _OTHER_KINDS = {
     b"FEA1": "Feather of version 1: write it again as version 2",
     b"SQLite format 3": "a database: export a table as CSV",
 }
+_SEPARATOR = re.compile(rb"(?:\xef\xbb\xbf)?\"?sep=([\x01-\x7f])\"?\r?\n", re.IGNORECASE)
 TEXTS = ("csv", "tsv", "jsonl")
 """Formats that are lines of letters."""
 
@@ -86,6 +88,8 @@ class SourceFile:
         How it is compressed as a whole, as pyarrow calls it, or None.
     head
         Its first bytes, not compressed; of a text a few lines at least.
+    skipped
+        Bytes before these, which are no data: the line ``sep=;`` that spreadsheets write.
     """
 
     name: str
@@ -93,12 +97,21 @@ class SourceFile:
     format: str
     compression: str | None
     head: bytes
+    skipped: bytes = b""
+
+    @property
+    def separator(self) -> str | None:
+        """What separates columns, where the file says so in a line of its own."""
+        found = _SEPARATOR.match(self.skipped)
+        return found[1].decode() if found else None
 
     def open(self) -> BinaryIO:
         """Its bytes from the beginning, not compressed; standard input goes on after its head."""
         if self.path is None:
             return cast("BinaryIO", io.BufferedReader(_Chained(self.head, sys.stdin.buffer), HEAD))
-        return opened(self.path, self.compression)
+        file = opened(self.path, self.compression)
+        file.read(len(self.skipped))
+        return file
 
     def whole(self) -> Any:
         """What can be read in any order: the path, or all bytes in memory."""
@@ -139,7 +152,9 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
             raise ReadError(f"{name}: it is closed; give the data to it, or the name of a file")
         with reading(name, "data"):
             head = _first_bytes(sys.stdin.buffer, name)
-        return SourceFile(name, None, format or _by_content(name, head) or _by_text(head), None, head)
+        return _without_separator(
+            SourceFile(name, None, format or _by_content(name, head) or _by_text(head), None, head)
+        )
     given = Path(path)
     name = os.fspath(path)
     _look(given, name)
@@ -162,7 +177,16 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
             f"{name}: it is called {suffix[0]} but does not begin as such files do; write or copy it again, "
             "or say what it is with format="
         )
-    return SourceFile(name, given, format or by_name or by_content or _by_text(head), compression, head)
+    kind = format or by_name or by_content or _by_text(head)
+    return _without_separator(SourceFile(name, given, kind, compression, head))
+
+
+def _without_separator(source: SourceFile) -> SourceFile:
+    """A table as text without the line that says what separates its columns."""
+    found = _SEPARATOR.match(source.head) if source.format in ("csv", "tsv") else None
+    if found is None:
+        return source
+    return replace(source, head=source.head[found.end() :], skipped=found[0])
 
 
 def _first_bytes(file: BinaryIO, name: str) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from wellcal._arrays.checks import whole_number
@@ -19,6 +20,17 @@ from wellcal.reading.texts import TextFile
 __all__ = ["FORMATS", "read_batches", "read_table"]
 
 _ROWS = 1 << 17
+
+Labels = Mapping[str, Sequence[str]]
+"""Columns that hold labels, which may look like numbers, and the labels that these are among."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Columns to read, and those among them that hold labels."""
+
+    columns: Sequence[str]
+    labels: Labels
 
 
 def read_table(
@@ -63,10 +75,30 @@ def read_table(
     >>> wc.as_predictions(table, normal=("mu", "sigma"))
     <Normal: 2 predictions>
     """
+    return read_labelled(
+        path, None, columns, format=format, decimal=decimal, delimiter=delimiter, encoding=encoding
+    )
+
+
+def read_labelled(
+    path: str | os.PathLike[str],
+    labels: Callable[[Any], Labels] | None,
+    columns: Sequence[str] | None = None,
+    *,
+    format: str | None = None,
+    decimal: str = ".",
+    delimiter: str | None = None,
+    encoding: str = "utf8",
+) -> Any:
+    """:func:`read_table`, where `labels` says of the first rows of a text which columns hold labels."""
     source = source_file(path, format)
     wanted = None if columns is None else [str(name) for name in columns]
     if source.format in TEXTS:
-        table = TextFile(source, wanted, decimal, delimiter, encoding).table()
+        text = TextFile(source, wanted, decimal, delimiter, encoding)
+        first = None if labels is None else text.first_rows()
+        if labels is not None and first is not None:
+            text.keep_labels(labels(first))
+        table = text.table()
     elif source.format in ("npz", "npy"):
         table = array_table(source)
     else:
@@ -78,7 +110,7 @@ def read_table(
 
 def read_batches(
     path: str | os.PathLike[str],
-    columns: Sequence[str] | Callable[[Any], Sequence[str]] | None = None,
+    columns: Sequence[str] | Callable[[Any], Sequence[str] | Chosen] | None = None,
     *,
     format: str | None = None,
     rows: int = _ROWS,
@@ -125,7 +157,12 @@ def read_batches(
             # Only Parquet gains by being read again, without columns that nobody wants.
             again = source.format == "parquet" and source.path is not None
             parts = None if again else itertools.chain([first], parts)
-        columns = columns(first)
+        chosen = columns(first)
+        if isinstance(chosen, Chosen):
+            if text is not None and parts is None:
+                text.keep_labels(chosen.labels)
+            chosen = chosen.columns
+        columns = chosen
     wanted = None if columns is None else [str(name) for name in columns]
     if text is not None:
         text.columns = wanted
@@ -150,7 +187,7 @@ def _parts(source: SourceFile, text: TextFile | None, wanted: list[str] | None, 
     pyarrow = library("pyarrow")
     with reading(source.name, source.format):
         if source.format == "parquet":
-            with library("pyarrow.parquet").ParquetFile(source.whole()) as file:
+            with _parquet_file(source) as file:
                 _check_names(file.schema_arrow.names, source, wanted)
                 for batch in file.iter_batches(batch_size=rows, columns=wanted, use_threads=False):
                     yield pyarrow.Table.from_batches([batch])
@@ -159,8 +196,12 @@ def _parts(source: SourceFile, text: TextFile | None, wanted: list[str] | None, 
                 yield pyarrow.Table.from_batches([batch])
 
 
+def _parquet_file(source: SourceFile) -> Any:
+    return library("pyarrow.parquet").ParquetFile(source.whole(), page_checksum_verification=True)
+
+
 def _parquet(source: SourceFile, wanted: list[str] | None) -> Any:
-    with library("pyarrow.parquet").ParquetFile(source.whole()) as file:
+    with _parquet_file(source) as file:
         _check_names(file.schema_arrow.names, source, wanted)
         return file.read(columns=wanted, use_threads=False)
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from wellcal._arrays.advice import advise
-from wellcal._arrays.frames import shown_names
+from wellcal._arrays.frames import says_number, shown_names
 from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.errors import ReadError, library, no_rows, reading, short
+from wellcal.reading.quotations import Quotations, whole_rows
 from wellcal.reading.sources import SourceFile
+from wellcal.reading.streams import LetterStream
 
 _DELIMITERS = (",", "\t", ";", "|")
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
@@ -45,9 +48,10 @@ class TextFile:
             raise ValueError(f"delimiter must be one sign, such as ',' or ';', found {delimiter!r}")
         self.source, self.columns, self.decimal = source, columns, decimal
         self._names: dict[str, str] = {}  # of columns, by how they are written in the header
+        self._texts: tuple[str, ...] = ()  # columns that are read as texts, whatever they look like
         self.encoding = _encoding(source, encoding)
         _refuse_nulls(source, self.encoding)
-        self.delimiter = delimiter or _delimiter(source, self.encoding)
+        self.delimiter = delimiter or source.separator or _delimiter(source, self.encoding)
 
     # -- whole -------------------------------------------------------------------------------
 
@@ -57,10 +61,12 @@ class TextFile:
         with reading(source.name, source.format):
             if source.format == "jsonl":
                 return self._json_table()
-            arrow = library("pyarrow.csv")
+            arrow, names = library("pyarrow.csv"), self._header()
             try:
-                with source.open() as file:
-                    table = arrow.read_csv(file, **self._csv_options(self._header()))
+                with self._letters(names) as file:
+                    table = arrow.read_csv(file, **self._csv_options(names))
+            except ReadError:
+                raise
             except Exception as error:
                 raise self._explained(error) from error
             self._refuse_bytes(table.schema)
@@ -95,11 +101,20 @@ class TextFile:
             return
         arrow, pyarrow = library("pyarrow.csv"), library("pyarrow")
         with reading(source.name, source.format):
-            options = self._csv_options(self._header())
-            first = self._head(options)
-            options["convert_options"].column_types = {} if first is None else _types(first)
-            file = source.open()
+            names = self._header()
+            options = self._csv_options(names)
+            file = self._letters(names)
             try:
+                first = self._head(options)
+                if first is None:  # a row is longer than the head
+                    begun = file.read(BLOCK)
+                    first = self._rows_of(begun, options)
+                    file.unread(begun)
+                known = options["convert_options"].column_types
+                options["convert_options"].column_types = {
+                    **({} if first is None else _types(first)),
+                    **known,
+                }
                 reader = arrow.open_csv(file, **options)
                 self._refuse_bytes(reader.schema)
                 while True:
@@ -121,20 +136,47 @@ class TextFile:
         """
         if self.source.format == "jsonl":
             return None
-        with reading(self.source.name, self.source.format):
-            found = self._head(self._csv_options(self._header()))
-        if found is None or not found.num_rows:
+        found = self._renamed_head()
+        if found is None:
             return None
         types, pyarrow = _types(found), library("pyarrow")
         fields = [pyarrow.field(column.name, types.get(column.name, column.type)) for column in found.schema]
-        return self._renamed(found.cast(pyarrow.schema(fields)))
+        return found.cast(pyarrow.schema(fields))
+
+    def keep_labels(self, labels: Mapping[str, Sequence[str]]) -> None:
+        """Read columns as texts where these, in the head of the file, are among some labels."""
+        self._texts = tuple(labels)
+        found = self._renamed_head() if labels else None
+        self._texts = tuple(
+            name
+            for name, known in labels.items()
+            if found is not None and set(found[name].to_pylist()) <= {"", *known}
+        )
+
+    def _renamed_head(self) -> Any:
+        with reading(self.source.name, self.source.format):
+            found = self._head(self._csv_options(self._header()))
+            return None if found is None else self._renamed(found)
 
     def _head(self, options: dict[str, Any]) -> Any:
-        lines = io.BytesIO(_whole_lines(self.source.head))
+        text = self.source.head
+        if self.encoding != "utf8":
+            text = self._beginning().encode()
+        return self._rows_of(text, options)
+
+    def _rows_of(self, text: bytes, options: dict[str, Any]) -> Any:
+        """Rows that are whole in the beginning of the file; None where there are none."""
         try:
-            return library("pyarrow.csv").read_csv(lines, **options)
+            lines = io.BytesIO(whole_rows(text, self.delimiter))
+            found = library("pyarrow.csv").read_csv(lines, **options)
         except Exception:  # what is wrong is found, and said, when it is read
             return None
+        return found if found.num_rows else None
+
+    def _letters(self, names: list[str]) -> LetterStream:
+        lines = self.source.skipped.count(b"\n")
+        marks = Quotations(self.source.name, self.delimiter, len(names), lines)
+        return LetterStream(self.source.open(), self.encoding, marks)
 
     def _json_batches(self) -> Generator[Any]:
         """Whole lines, a block at a time, each read by itself."""
@@ -174,12 +216,11 @@ class TextFile:
                 raise ReadError(f"{self.source.name}: {unknown_column(list(written), name, 'columns')}")
         header = 8 * sum(len(name) + 3 for name in names)  # a block holds the first line at least
         return {
-            "read_options": arrow.ReadOptions(
-                encoding=self.encoding, use_threads=False, block_size=max(BLOCK, header)
-            ),
+            "read_options": arrow.ReadOptions(use_threads=False, block_size=max(BLOCK, header)),
             "parse_options": arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": arrow.ConvertOptions(
                 include_columns=None if self.columns is None else [written[name] for name in self.columns],
+                column_types={written[name]: library("pyarrow").string() for name in self._texts},
                 decimal_point=self.decimal,
                 auto_dict_encode=False,
             ),
@@ -194,6 +235,8 @@ class TextFile:
             raise ReadError(
                 f"{self.source.name}: there is no header; write the names of columns into the first line"
             )
+        with contextlib.suppress(csv.Error):  # an entry that is long
+            _refuse_other_lines(self.source.name, names, next((row for row in rows if row), [""]))
         if any("\ufffd" in name for name in names):
             raise self._not_text("")
         if len(set(names)) < len(names):
@@ -296,11 +339,6 @@ class TextFile:
         return error
 
 
-def _whole_lines(head: bytes) -> bytes:
-    end = max(head.rfind(b"\n"), head.rfind(b"\r")) + 1
-    return head[:end] or head
-
-
 def _types(table: Any) -> dict[str, Any]:
     """Types of columns that may go on otherwise than they begin: numbers, and what has no value yet."""
     types, double = library("pyarrow.types"), library("pyarrow").float64()
@@ -345,12 +383,31 @@ def _delimiter(source: SourceFile, encoding: str) -> str:
     return most if counts[most] else usual
 
 
+def _refuse_other_lines(name: str, header: list[str], row: list[str]) -> None:
+    """Refuse a first line that is no header, by what is in the next one; and blanks between columns."""
+    first = header[0].strip()
+    if row == [""]:
+        return
+    if len(row) != len(header) and (first.startswith("#") or len(header) == 1):
+        raise ReadError(
+            f"{name}: line 1 ({first[:40]!r}) is not a header: the next line has {len(row)} entries, and it "
+            f"has {len(header)}; remove such lines: names of columns come first; or say delimiter="
+        )
+    if len(header) > 1:
+        return
+    names, entries = first.split(), row[0].split()
+    if len(names) == len(entries) > 1 and says_number(entries[-1]):
+        single = all(len(text.split(" ")) == len(names) for text in (header[0], row[0]))
+        remedy = "give delimiter=' '" if single else "write a comma, or one blank, between them"
+        raise ReadError(f"{name}: columns are separated by blanks; {remedy}")
+
+
 def _first_bad_line(source: SourceFile, encoding: str) -> int | None:
     """Number of the first line that cannot be decoded, from 1; None where it cannot be looked for."""
     if source.path is None:
         return None
     decoder = codecs.getincrementaldecoder(encoding)()
-    line = 1
+    line = 1 + source.skipped.count(b"\n")
     with source.open() as file:
         while block := file.read(1 << 16):
             try:

@@ -336,7 +336,7 @@ def test_a_file_that_needs_too_much_memory_is_refused_unread(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("it was read")
 
-    monkeypatch.setattr("wellcal.reading.models.read_table", never)
+    monkeypatch.setattr("wellcal.reading.models.read_labelled", never)
     for name in ("preds.parquet", "preds.csv"):
         done = run("test", name, "--memory", "50kB", expect=2)
         assert "60 rows of 14 columns" in done.stderr
@@ -365,7 +365,7 @@ def test_memory_that_is_needed_depends_on_what_is_done(
     rate = np.linspace(1.0, 9.0, n)
     table = pa.table({"y": np.arange(n) % 9, "rate": rate, "other": rate})
     pq.write_table(table, folder / "counts.parquet")
-    monkeypatch.setattr("wellcal.reading.models.read_table", lambda *_, **__: pytest.fail("it was read"))
+    monkeypatch.setattr("wellcal.reading.models.read_labelled", lambda *_, **__: pytest.fail("it was read"))
 
     def needed(command: str, *more: str) -> float:
         told = run(command, "counts.parquet", *more, "--memory", "1MB", expect=2).stderr

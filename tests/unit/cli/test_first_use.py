@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,20 @@ def test_a_column_that_is_not_asked_for_holds_anything(
     shown = run("scores", str(tmp_path / "notes.csv"), *given).stdout
     assert "cases: NLL 0.9502." in shown
     assert run("scores", "-", *given, text=text).stdout == shown
+
+
+def test_blocks_are_for_cases_without_weights(run: Run) -> None:
+    given = ("scores", "preds.csv", "--target", "y", "--normal", "mu,sigma", "--weights", "weight")
+    for measures in ((), ("--measures", "skce")):
+        done = run(*given, *measures, "--block-size", "20", expect=2)
+        assert (
+            "--block-size is for the SKCE without weights: with --weights it visits all pairs" in done.stderr
+        )
+
+
+def test_an_e_value_of_any_size_is_a_word(run: Run) -> None:
+    done = run("test", "stream.csv", "--target", "y", "--normal", "mu,0", "--resamples", "19")
+    assert re.search(r"e-value +more than 10\^1000  \(", done.stdout)
 
 
 def test_probabilities_that_miss_one_in_a_row_are_no_draws(run: Run) -> None:
@@ -150,6 +165,9 @@ NAMES = {
     "counts": ("label,expected\n3,2.2\n0,0.4\n", "--poisson expected"),
     "quantiles": ("label,pred_0.1,pred_0.9\n3.5,2.2,4.0\n0.2,0.4,1.0\n", "--quantiles pred_*"),
     "draws": ("label,f_0,f_1,f_10,f_20\n3.5,2.2,4.0,3.0,2.0\n0.2,0.4,1.0,2.0,2.0\n", "--samples f_*"),
+    "levels": ("0.05,0.5,0.95,label\n1.5,2.2,4.0,3.5\n0.1,0.4,1.0,0.2\n", "--quantiles 0.05,0.5,0.95"),
+    "numbers": ("0,1,2,label\n1.5,2.2,4.0,3.5\n0.1,0.4,1.0,0.2\n", "--samples 0:2"),
+    "classes": ("0,1,2,label\n0.5,0.2,0.3,1\n0.1,0.4,0.5,3\n", "--probs 0:2"),
     "anything": ("label,a,b\n3.5,2.2,4.0\n0.2,0.4,1.0\n", "--normal mu,sigma"),
 }
 
@@ -159,6 +177,24 @@ def test_the_example_of_an_error_fits_the_columns(run: Run, kind: str) -> None:
     text, example = NAMES[kind]
     done = run("scores", "-", text=text, expect=2)
     assert done.stderr.rstrip().endswith(f"say it, e.g. {example}")
+
+
+def test_what_was_given_was_not_guessed(run: Run) -> None:
+    for command in ("scores", "test"):
+        more = () if command == "scores" else ("--resamples", "19")
+        for given, guessed in (
+            ((), "target: y; normal: loc = mu, scale = sigma"),
+            (("--target", "y"), "normal: loc = mu, scale = sigma"),
+            (("--normal", "mu,sigma"), "target: y"),
+        ):
+            told = run(command, "stream.csv", *given, *more).stderr
+            assert told == f"Guessed from the names of columns: {guessed}.\n"
+    assert not run("scores", "stream.csv", "--target", "y", "--normal", "mu,sigma").stderr
+
+
+def test_a_picture_that_does_not_fit_names_the_command_that_does(run: Run) -> None:
+    done = run("plot", "reliability", "stream.csv", "--target", "y", "--normal", "mu,sigma", expect=2)
+    assert done.stderr.endswith("found Normal; wellcal plot pit is for numbers, counts and samples\n")
 
 
 def test_arrays_are_called_by_their_names(run: Run, folder: Path) -> None:

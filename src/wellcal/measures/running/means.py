@@ -85,7 +85,8 @@ class RunningMean(Accumulator):
             provenance[_ERROR] = max(
                 part.provenance[_ERROR] for part in (self, other) if _ERROR in part.provenance
             )
-        sums = self.sums + _shifted(other.sums, other.centre - self.centre)
+        with np.errstate(invalid="ignore", over="ignore"):  # of infinite scores
+            sums = self.sums + _shifted(other.sums, other.centre - self.centre)
         return replace(self, n=self.n + other.n, sums=sums, provenance=provenance)
 
     def result(self) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -241,12 +242,21 @@ class RunningMeasures:
         left_out = dict(self._left_out)
         for name, running in self._running.items():
             try:
-                found[name] = running.result()
+                found[name] = _defined(name, running.result())
             except ValueError as error:
                 if self._chosen:
                     raise
                 left_out[name] = str(error)
         return Measured(self.n_samples, found, left_out)
+
+
+def _defined(name: str, found: Estimate) -> Estimate:
+    """An estimate as it is; of means that are not defined the squared errors say nothing."""
+    if name == "mse" and math.isnan(float(found)):
+        raise ValueError(
+            "mse needs predictions with a mean, and some have none, as Student's t with df of at most 1"
+        )
+    return found
 
 
 def _checked_weights(weights: object, n: int) -> NDArray:

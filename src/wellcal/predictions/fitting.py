@@ -1,0 +1,96 @@
+"""Which readings of columns fit the targets, and columns that are called as these are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.frames import Table
+from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.selecting import Selection
+from wellcal.predictions.column_names import class_labels
+from wellcal.predictions.roles import ColumnReading
+
+Reading = tuple[dict[str, Any], ColumnReading]
+"""A role as it is given, and what it stands for."""
+
+_OFF_ONE = 0.01  # sums of probabilities, which may have been rounded
+
+
+def fitting_readings(table: Table, targets: Sequence[str], found: list[Reading]) -> list[Reading]:
+    """Readings that the kind of the targets fits; all of them where none does, for an error that says why.
+
+    Texts are classes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from wellcal.predictions.roles import resolve
+    >>> table = Table(pd.DataFrame({"y": ["a", "b"], "rate": [1, 2], "p_a": [0.5, 0.4], "p_b": [0.5, 0.6]}))
+    >>> both = [({k: v}, resolve(table.names, k, v)) for k, v in {"poisson": "rate", "probs": "p_*"}.items()]
+    >>> [roles for roles, _ in fitting_readings(table, ["y"], both)]
+    [{'probs': 'p_*'}]
+    """
+    if len(found) < 2 or len(targets) != 1 or table.holds_lists(targets[0]):
+        return found
+    there = Table(table.kept(~table.missing(targets[0])))  # rows without a target may be left out later
+    try:
+        texts = len(there) > 0 and there.labels(targets[0]).dtype.kind == "U"
+    except TypeError:  # of objects
+        return found
+    return [each for each in found if not texts or "classes" in each[1].role.options] or found
+
+
+def _may_be_labels(y: NDArray) -> bool:
+    return y.dtype.kind in "Ubiu" or (y.dtype.kind == "f" and bool(np.all(y == np.floor(y))))
+
+
+def _are_among(y: NDArray, columns: Selection) -> bool:
+    """Whether all targets are names of columns, as numbers or as texts."""
+    known = class_labels(columns.parts, y)
+    alike = (y.dtype.kind == "U") == isinstance(known[0], str)
+    return alike and bool(np.all(np.isin(y, known)))
+
+
+def columns_of_probabilities(table: Table, targets: Sequence[str]) -> list[str]:
+    """Columns from 0 to 1 whose sum is about one in every row; none where targets cannot be classes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns_of_probabilities(Table(pd.DataFrame({"y": [1], "id": [7], "0": [0.3], "1": [0.7]})), ["y"])
+    ['0', '1']
+    """
+    names = [name for name in table.names if name not in targets and table.is_numeric(name)]
+    if len(targets) != 1 or table.holds_lists(targets[0]) or not names or not len(table):
+        return []
+    try:
+        values, y = table.numbers(names), table.labels(targets[0])
+    except (TypeError, ValueError):  # of what is missing
+        return []
+    if not _may_be_labels(y):
+        return []
+    inside = np.all((values >= 0.0) & (values <= 1.0), axis=0)
+    found = [name for name, kept in zip(names, inside.tolist(), strict=True) if kept]
+    sums = values[:, inside].sum(axis=1)
+    return found if len(found) > 1 and bool(np.all(np.abs(sums - 1.0) <= _OFF_ONE)) else []
+
+
+def called_by_classes(table: Table, targets: Sequence[str]) -> list[str]:
+    """Columns of probabilities that are called as the targets are; none where one target is not among them.
+
+    That is what ``pd.DataFrame(classifier.predict_proba(X), columns=classifier.classes_)`` has, or numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> called_by_classes(Table(pd.DataFrame({"y": [1], "0": [0.3], "1": [0.7]})), ["y"])
+    ['0', '1']
+    >>> called_by_classes(Table(pd.DataFrame({"y": [2], "0": [0.3], "1": [0.7]})), ["y"])
+    []
+    """
+    names = tuple(columns_of_probabilities(table, targets))
+    known = bool(names) and _are_among(table.labels(targets[0]), Selection(names, names, False))
+    return list(names) if known else []
