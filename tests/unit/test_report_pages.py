@@ -156,6 +156,17 @@ def test_the_clearest_segment_is_named_first():
     assert Segments(tuple(parts), "").verdict == "Miscalibrated in 2 segments of 2: many; few."
 
 
+def test_segments_that_were_tested_in_part_say_so():
+    test: Any = SimpleNamespace(statistic=1.0, n_samples=30, pvalue=0.4, findings=())
+    some, all_ = (SegmentReport("at", f"for at = {n}", n, test, 0.8, 2) for n in (90, 30))
+    assert some.verdict.startswith("No miscalibration found for at = 90 in the 30 cases tested (p = 0.8")
+    assert all_.verdict.startswith("No miscalibration found for at = 30 (p = 0.8 for")
+    assert Segments((all_, some), "").verdict == (
+        "No miscalibration found in any of 2 segments, of each of which 30 cases at most were tested."
+    )
+    assert Segments((all_,), "").verdict == "No miscalibration found in any of 1 segment."
+
+
 @pytest.mark.parametrize(
     ("first", "kind", "shown"),
     [

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.registry import Rules
+from wellcal._arrays.seeds import as_generator
 from wellcal.comparison import Comparison, Comparisons
 from wellcal.comparison.differences import Difference
 from wellcal.comparison.several import Pair
@@ -54,6 +55,7 @@ from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.running.table import Measured
 from wellcal.measures.yardstick import Yardstick
 from wellcal.monitoring import MonitorChange, MonitorStatus
+from wellcal.reporting.data import DRAWN, at_most
 from wellcal.reporting.pieces import Choices, ExampleCase, Mended, SegmentReport, Segments, WorstGroup
 from wellcal.scaling import CrossFitted, TemperatureScaling
 from wellcal.witnesses import Witness
@@ -232,7 +234,15 @@ def _of_cross_fitted(found: CrossFitted) -> Pictures:
     given = found.scaling.fitting_cases
     if given is None or given[1].event_shape != ():
         return {}
-    draw = lambda: RecalibrationDisplay.from_result(found)  # noqa: E731
+    targets, predictions = given
+
+    def draw() -> Any:
+        rows = at_most(len(predictions), DRAWN, as_generator(None))
+        if rows is None:
+            return RecalibrationDisplay.from_result(found)
+        some = replace(found, predictions=found.predictions[rows])
+        return RecalibrationDisplay.from_result(some, targets[rows], predictions[rows])
+
     return {"mended": ReportFigure("Before and after recalibration", MENDED, draw)}
 
 

@@ -13,9 +13,9 @@ from wellcal.comparison.several import Pair
 from wellcal.comparison.shares import called, clearest, explained
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.measures.estimate import Estimate
-from wellcal.measures.presentation import pvalue_sign, pvalue_text
+from wellcal.measures.presentation import pvalue_sign
 from wellcal.reporting.first_screen import how_large, mending, sentence, where
-from wellcal.reporting.pieces import Mended, Segments, WorstGroup
+from wellcal.reporting.pieces import Mended, SegmentReport, Segments, WorstGroup
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.view import NOTHING, Cell, Table, number_cell
 
@@ -189,12 +189,17 @@ def segments_table(found: Segments) -> Table:
         [
             Cell(sentence(one.where).rstrip("."), value=one.where),
             number_cell(f"{one.n_samples:,}", one.n_samples),
-            NOTHING if one.test is None else number_cell(pvalue_text(one.pvalue), one.pvalue),
+            NOTHING if one.test is None else number_cell(_adjusted(one), one.pvalue),
             Cell(one.verdict, under=one.note if one.test is not None else ""),
         ]
         for one in found.segments
     ]
     return Table(header, rows)
+
+
+def _adjusted(one: SegmentReport) -> str:
+    """An adjusted p-value below the name of its column, which has no room for more than a sign."""
+    return pvalue_sign(one.pvalue, one.pvalue_floor).removeprefix("p ").removeprefix("= ")
 
 
 def examples_table(group: WorstGroup) -> Table | None:
