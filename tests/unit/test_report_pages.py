@@ -17,10 +17,12 @@ import pytest
 
 import wellcal as wc
 from wellcal.displays import NullDisplay, PITDisplay, to_svg
+from wellcal.predictions.fingerprints import fingerprint
 from wellcal.reporting import rendering
 from wellcal.reporting.inline import inline_svg
 from wellcal.reporting.pieces import SegmentReport, Segments
 from wellcal.reporting.sections import SEE_ABOVE, SEE_FIRST, Album
+from wellcal.reporting.segmenting import segments_alone
 from wellcal.reporting.tables import coverage_table, estimate_cell
 from wellcal.reporting.telling import SHOWS
 
@@ -135,6 +137,20 @@ def test_a_statistic_far_away_leaves_its_null_to_be_seen(statistic: float):
     (told,) = [text.get_text() for text in display.ax_.texts if "this model" in text.get_text()]
     where = f", at {statistic:.3g}" if np.isfinite(statistic) else ""
     assert told == f"this model{where}: off this scale"
+
+
+def test_characters_that_no_page_can_hold_have_a_sign_in_their_place(tmp_path: Path):
+    bad, shown = "a\x07b\ud800", "a\ufffdb\ufffd"
+    found = segments_alone(Y, wc.Normal(MU, 1.0), {bad: np.full(12, bad)}, n_resamples=19)
+    page = found.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    assert "\x07" not in page
+    assert len(re.findall(rf"<text[^>]*>for {shown} = {shown}, 12 cases", page)) == 1
+    first = PITDisplay.from_predictions(Y, wc.Normal(MU, 1.0), name=bad, test=False)
+    PITDisplay.from_predictions(Y, wc.Normal(MU, 2.0), name="\x00", test=False, ax=first.ax_)
+    assert f">{shown}</text>" in to_svg(first.figure_)
+    models = ((name, Y, wc.Normal(MU, 1.0)) for name in (bad, bad))
+    assert len(fingerprint(models)) == 64
 
 
 def test_levels_with_the_same_interval_are_one_row():

@@ -15,6 +15,7 @@ import numpy as np
 
 from wellcal._arrays.checks import described, one_of
 from wellcal._arrays.namespaces import attribute
+from wellcal._arrays.writable import writable
 
 COLOURS = {
     "blue": "#0072B2",
@@ -315,7 +316,7 @@ def to_svg(figure: Any, *, title: bool = True) -> str:
     finally:
         for text in left_out:
             text.set_visible(True)
-    text = found.getvalue()
+    text = writable(found.getvalue())
     text = text[text.index("<svg") :]
     written = {colour: f"var(--wc-{name}, {colour})" for name, colour in css_variables("light").items()}
     written[THEMES["light"].ink] = "currentColor"

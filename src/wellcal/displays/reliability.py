@@ -12,6 +12,7 @@ from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
+from wellcal._arrays.writable import writable
 from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
 from wellcal.displays._events import REDUCTIONS, Event, events_of
 from wellcal.displays._style import OWN_HEIGHTS, TITLE, axes_or_new, style
@@ -417,6 +418,7 @@ def _below(ax: Any) -> Any:
 
 def _cut(text: str) -> str:
     """What fits over a small diagram."""
+    text = writable(text)
     return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
 
 

@@ -23,7 +23,7 @@ def fingerprint(models: Iterable[tuple[str, NDArray, Predictions]]) -> str:
     """
     found = hashlib.sha256()
     for name, targets, predictions in models:
-        found.update(f"{name}:{type(predictions).__name__}".encode())
+        found.update(f"{name}:{type(predictions).__name__}".encode(errors="surrogatepass"))
         for array in (targets, *arrays_of(predictions)):
             plain = np.ascontiguousarray(array)
             found.update(f"{plain.dtype}{plain.shape}".encode())

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from wellcal import __version__
+from wellcal._arrays.writable import writable
 from wellcal.displays._style import css_variables, to_svg
 from wellcal.reporting.inline import inline_svg, size_of
 from wellcal.reporting.pictures import ReportFigure
@@ -64,7 +65,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
         version=__version__,
         **values,
     )
-    return page
+    return writable(page)
 
 
 def picture_in(figure: ReportFigure, anchor: str) -> Picture:
