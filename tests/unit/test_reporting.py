@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import wellcal as wc
+from wellcal.comparison.shares import SHARES
 from wellcal.displays.axes import Canvas
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import WITNESS
@@ -23,6 +24,7 @@ from wellcal.reporting.data import family_in_words, gathered
 from wellcal.reporting.first_screen import where
 from wellcal.reporting.numbers import error_of, numbers_of
 from wellcal.reporting.segmenting import segments_from
+from wellcal.reporting.tables import models_table
 
 PLAN = importlib.import_module("wellcal.reporting._report")
 RNG = np.random.default_rng(11)
@@ -238,6 +240,30 @@ def test_ties_are_called_ties() -> None:
     found = wc.report(Y, {"one": HONEST, "two": wc.Normal(X, np.full(N, 1.01))}, **FAST)
     assert found.tied == (found.models[1].name,)
     assert "No difference in calibration is shown between one and two" in found.verdict
+    assert found.comparison is not None
+    cells = [row[-1] for row in models_table(found).rows]
+    assert [cell.text for cell in cells] == ["tied for best", "a tie"]
+    assert cells[1].under == "both may be calibrated"
+    gaps = tuple(replace(gap, holds=True) for gap in found.comparison.pairs[0].differences)
+    pairs = (replace(found.comparison.pairs[0], differences=gaps),)
+    known = replace(found, comparison=replace(found.comparison, pairs=pairs))
+    assert re.fullmatch(r"[-+][\d.e-]+ \(-[\d.e-]+ to [\d.e-]+\)", models_table(known).rows[1][-1].under)
+
+
+def test_all_numbers_are_against_the_model_that_is_told_first(full: Report) -> None:
+    """Also where another one is better in the measure that is shown, and both are tied."""
+    assert full.comparison is not None
+    (pair,) = full.comparison.pairs
+    assert models_table(full).header[-1].text == "Error in centre and spread, less that of boosting"
+    turned = tuple(
+        replace(gap, first=gap.second, second=gap.first) if gap.measure in SHARES else gap
+        for gap in pair.differences
+    )
+    other = replace(full.comparison, pairs=(replace(pair, pvalue=0.5, differences=turned),))
+    assert other.ranking == ("boosting", "forest")
+    drawn = other.figures["comparison"].display
+    assert drawn.rows == ("forest - boosting",)
+    assert drawn.values[0] < 0.0
 
 
 # -- segments ---------------------------------------------------------------------------------------

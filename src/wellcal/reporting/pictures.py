@@ -203,7 +203,9 @@ FITTED = "What did the temperature do to the cases that it was fitted to?"
 @pictures.register(Comparisons)
 @pictures.register(Comparison)
 def _of_comparison(found: Comparison | Comparisons) -> Pictures:
-    draw = lambda: ComparisonDisplay.from_result(found)  # noqa: E731
+    # Tables and sentences compare with the first in the ranking, too.
+    best = {"against": found.ranking[0]} if isinstance(found, Comparisons) else {}
+    draw = lambda: ComparisonDisplay.from_result(found, **best)  # noqa: E731
     known = found.differences if isinstance(found, Comparison) else found.pairs
     return {"comparison": ReportFigure("Differences between models", COMPARED, draw)} if known else {}
 

@@ -249,10 +249,7 @@ class Report(Presentable):
     @property
     def tied(self) -> tuple[str, ...]:
         """Models that are not shown to be worse than the best one."""
-        if self.comparison is None:
-            return ()
-        worse = {pair.worse for pair in self.comparison.shown if pair.better == self.best.name}
-        return tuple(model.name for model in self.models[1:] if model.name not in worse)
+        return () if self.comparison is None else self.comparison.tied
 
     @property
     def verdict(self) -> str:

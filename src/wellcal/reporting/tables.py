@@ -29,9 +29,11 @@ def models_table(report: Report) -> Table:
     if report.comparison is not None:
         told = explained([report.comparison.measure])
         measured = called(report.comparison.measure)
-        header.append(Cell(f"{measured[0].upper()}{measured[1:]} above the best", number=True))
+        named = f"{measured[0].upper()}{measured[1:]}, less that of {report.best.name}"
+        header.append(Cell(named, number=True))
     rows = [_row(report, rank, model, mended) for rank, model in enumerate(report.models)]
-    return Table(header, rows, "; ".join(["Best first", *told]))
+    order = f"Best first{'; ties: not miscalibrated, then better scores first' if report.tied else ''}"
+    return Table(header, rows, "; ".join([order, *told]))
 
 
 def _row(report: Report, rank: int, model: ModelReport, mended: bool) -> list[Cell]:
@@ -68,18 +70,20 @@ def estimate_cell(estimate: Estimate | None) -> Cell:
 
 def _difference(comparison: Comparisons, best: str, name: str) -> Cell:
     if name == best:
-        return Cell("best", value=0.0, number=True)
+        return Cell("tied for best" if comparison.tied else "best", value=0.0, number=True)
     pair = _pair(comparison, best, name)
     found = next(gap for gap in pair.differences if gap.measure == comparison.measure)
     sign = 1.0 if pair.second == best else -1.0  # the other model less the best one
     interval = found.confidence_interval()
     low, high = sorted((sign * interval.low, sign * interval.high))
-    under = f"{low:.2g} to {high:.2g}" if found.holds else "no interval"
+    value = f"{sign * found.value:+.2g}"
     if pair not in comparison.shown:
-        under += "; a tie"
-    elif low <= 0.0 <= high:
+        told = f"{value} ({low:.2g} to {high:.2g})" if found.holds else "both may be calibrated"
+        return number_cell("a tie", sign * found.value, told)
+    under = f"{low:.2g} to {high:.2g}"
+    if low <= 0.0 <= high:
         under += f"; shown by {clearest(pair.differences).measure}"
-    return number_cell(f"{sign * found.value:+.2g}", sign * found.value, under)
+    return number_cell(value, sign * found.value, under)
 
 
 def _pair(comparison: Comparisons, first: str, second: str) -> Pair:
