@@ -21,7 +21,8 @@ from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import WITNESS
 from wellcal.reporting import ModelReport, Report, ReportFigure
 from wellcal.reporting.data import family_in_words, gathered
-from wellcal.reporting.first_screen import where
+from wellcal.reporting.first_screen import mending, where
+from wellcal.reporting.mending import instead_of_temperature
 from wellcal.reporting.numbers import error_of, numbers_of
 from wellcal.reporting.segmenting import segments_from
 from wellcal.reporting.tables import models_table
@@ -186,9 +187,25 @@ def test_what_cannot_be_mended_is_said() -> None:
     y, pred = families()["counts"]
     found = wc.report(y, pred, recalibrate=True, **FAST).best
     assert found.mended is None
-    assert found.left_out == (
-        "Recalibration was not tried: temperature scaling has no closed form for Poisson.",
+    (told,) = found.left_out
+    assert told.startswith(
+        "Recalibration was not tried: temperature scaling has no closed form for Poisson; "
     )
+    assert "take negative binomials (wc.NegativeBinomial)" in told
+    assert mending(found).more == f"T{told.removeprefix('Recalibration was not tried: t')}"
+
+
+@pytest.mark.parametrize(
+    ("pred", "remedy"),
+    [
+        (wc.Quantiles([0.1, 0.5, 0.9], [[-1.0, 0.0, 1.0]]), "conformal prediction"),
+        (wc.Samples([[0.0, 1.0]]), "stretch draws about their mean"),
+        (wc.NegativeBinomial([2.0], [3.0]), "means and sizes"),
+        (wc.Gamma([2.0], [3.0]), "a factor for the spreads"),
+    ],
+)
+def test_where_no_temperature_is_known_something_else_is(pred: Any, remedy: str) -> None:
+    assert remedy in instead_of_temperature(pred)
 
 
 # -- several models ---------------------------------------------------------------------------------

@@ -14,9 +14,19 @@ from wellcal.comparison.differences import paired
 from wellcal.comparison.models import NLL, scores_of_cases
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.parts.families import are_counts
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.scores.casewise import mean_score
-from wellcal.predictions import DiagonalNormal, MultivariateNormal, Normal, Predictions
+from wellcal.predictions import (
+    DiagonalNormal,
+    LogNormal,
+    MultivariateNormal,
+    NegativeBinomial,
+    Normal,
+    Predictions,
+    Quantiles,
+    Samples,
+)
 from wellcal.predictions.fingerprints import arrays_of
 from wellcal.predictions.temperatures import check_supported
 from wellcal.reporting.data import ModelData
@@ -57,7 +67,7 @@ def mended(
         check_supported(model.predictions)
     except TypeError as error:
         reason = str(error).removeprefix("pred: ").partition(";")[0]  # not all that it could be tried for
-        return f"{NOT_TRIED}: {reason}."
+        return f"{NOT_TRIED}: {reason}; {instead_of_temperature(model.predictions)}."
     if model.clusters is not None:
         return f"{NOT_TRIED}: its folds take cases as independent, and these come in clusters."
     if len(model) < FEWEST:
@@ -86,6 +96,31 @@ def mended(
     differences = tuple(paired(name, first[name], second[name], LEVEL) for name in common)
     remedy = _remedy(model.predictions, found.scaling.temperature_)
     return Mended(remedy, was, now, differences, found, test.pvalue <= ALPHA, len(model))
+
+
+def instead_of_temperature(predictions: Predictions) -> str:
+    """What a person can do for predictions that no temperature is known for.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import LogNormal
+    >>> instead_of_temperature(LogNormal([0.0], [1.0]))
+    'give the logarithms of the targets and their normal distributions, which have one'
+    """
+    if isinstance(predictions, LogNormal):
+        return "give the logarithms of the targets and their normal distributions, which have one"
+    if isinstance(predictions, Quantiles):
+        return "move each quantile by as much as other cases miss it (conformal prediction)"
+    if isinstance(predictions, Samples):
+        return "stretch draws about their mean by a factor that other cases choose, and report again"
+    if isinstance(predictions, NegativeBinomial):
+        return "multiply means and sizes by factors that other cases choose, and report again"
+    if are_counts(predictions):
+        return (
+            "multiply means by a factor that other cases choose, and where counts are more dispersed than "
+            "predicted take negative binomials (wc.NegativeBinomial)"
+        )
+    return "choose a factor for the spreads on other cases, and report again"
 
 
 def _scores(model: ModelData) -> dict[str, NDArray]:
