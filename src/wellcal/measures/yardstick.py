@@ -19,10 +19,10 @@ from wellcal.measures.wording import (
     RATIOS,
     amount,
     counted,
+    either_side,
     error_phrase,
     plain_number,
     share_of,
-    worse_side,
     wrong_by,
     wrong_phrase,
 )
@@ -127,11 +127,12 @@ class Yardstick(Presentable):
         return max(ends, key=share_of)
 
     def most_words(self, at_most: str = " at most") -> str | None:
-        """The same in words, to be read after "spreads are"; where both sides may be meant it says so."""
+        """The same in words, to be read after "spreads are"; that of each side where both may be meant."""
         if self.most is None:
             return None
-        either = self.low == 1.0 and self.other is not None and self.most != 1.0
-        return worse_side(self.kind, self.most, at_most) if either else wrong_phrase(self.most) + at_most
+        if self.low == 1.0 and self.other is not None and self.most != 1.0:
+            return either_side(self.kind, (self.high, self.other[2]), at_most)
+        return wrong_phrase(self.most) + at_most
 
     def towards(self, side: int | None) -> Yardstick:
         """The same for an error of known direction, -1 for too small, or of none."""
