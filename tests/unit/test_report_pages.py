@@ -23,12 +23,14 @@ from wellcal.reporting.inline import inline_svg
 from wellcal.reporting.pieces import SegmentReport, Segments
 from wellcal.reporting.sections import SEE_ABOVE, SEE_FIRST, Album
 from wellcal.reporting.segmenting import segments_alone
-from wellcal.reporting.tables import coverage_table, estimate_cell
+from wellcal.reporting.tables import coverage_table, estimate_cell, scores_table, sizes_table
 from wellcal.reporting.telling import SHOWS
+from wellcal.reporting.view import Tile
 
 HOSTILE = """<script>alert(1)</script>" onclick='alert(2)' x=\""""
 MU = np.linspace(-1.0, 1.0, 12)
 Y = np.random.default_rng(0).normal(MU, 5.0)
+Z = np.linspace(-1.0, 1.0, 60)
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +165,36 @@ def test_levels_with_the_same_interval_are_one_row():
 def test_infinite_scores_have_no_interval():
     cell = estimate_cell(wc.nll([1, 1], wc.Bernoulli([0.0, 0.5])))
     assert (cell.text, cell.under) == ("inf", "")
+
+
+def test_an_infinite_score_says_why_on_the_page_and_after_it():
+    y = np.tile([0, 1], 15)
+    report = wc.report(y, np.where(np.arange(30) < 3, 0.0, 0.4 + 0.2 * y), rng=0, n_resamples=19)
+    why = "1 case had probability 0 for what happened"
+    scores = [[cell.text, cell.under] for row in scores_table(report.models).rows for cell in row[1:]]
+    assert ["inf", why] in scores
+    assert f"NLL          inf: {why}" in repr(report)  # as it was before the page asked for intervals
+    assert not report.best.scores["NLL"].intervals
+    ends = wc.report([0, 1, 1], wc.Beta([2.0] * 3, [2.0] * 3), rng=0, n_resamples=19)
+    assert re.search(r"NLL +inf: 3 cases had density 0 for what happened", repr(ends))
+
+
+def test_the_page_has_the_sizes_that_the_text_has():
+    y = (np.random.default_rng(0).uniform(size=60) < 0.5).astype(int)
+    model = wc.report(y, np.full(60, 0.5) + 0.1 * Z, rng=0, n_resamples=19).best
+    rows = {row[0].text: row[1] for row in sizes_table([model]).rows}
+    assert rows["Expected calibration error (ECE)"].text == f"{float(model.ece):.3g}"
+    told = rows["Errors of all kinds together"].text
+    assert f"errors of all kinds together: {told[0].lower()}{told[1:-1]}" == model.size
+
+
+def test_options_in_words_are_not_broken():
+    page = (
+        rendering.templates()
+        .get_template("parts.html")
+        .module.tile(Tile("t", "m", "Ask for it with recalibrate=True, or --recalibrate <x>."))
+    )
+    assert "<code>recalibrate=True</code>, or <code>--recalibrate</code> &lt;x&gt;." in page
 
 
 def test_the_clearest_segment_is_named_first():

@@ -15,6 +15,7 @@ from wellcal.hypotests.e_values import e_value_text
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import pvalue_sign
 from wellcal.reporting.first_screen import how_large, mending, sentence, where
+from wellcal.reporting.numbers import INFINITE, known_interval
 from wellcal.reporting.pieces import Mended, SegmentReport, Segments, WorstGroup
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.view import NOTHING, Cell, Table, number_cell
@@ -60,11 +61,10 @@ def estimate_cell(estimate: Estimate | None) -> Cell:
     """A number with its interval below it, where there is one."""
     if estimate is None:
         return NOTHING
-    under = ""
-    if estimate.standard_error is not None or estimate.cases is not None:
-        interval = estimate.confidence_interval()
-        known = math.isfinite(interval.high - interval.low)  # not of an infinite score
-        under = f"{interval.low:.4g} to {interval.high:.4g}" if known else ""
+    interval = known_interval(estimate)
+    under = str(estimate.provenance.get(INFINITE, ""))
+    if interval is not None:
+        under = f"{interval.low:.4g} to {interval.high:.4g}"
     return number_cell(f"{float(estimate):.4g}", float(estimate), under)
 
 
@@ -106,6 +106,12 @@ def _sizes(model: ModelReport) -> dict[str, Cell]:
     found["In words"] = Cell(large.main, under=large.more)
     between = f"{ends.level:.0%} interval {ends.low:.3g} to {ends.high:.3g}"
     found["Calibration error (KCE)"] = Cell(f"{float(model.kce):.3g}", under=between)
+    if not model.rejected and model.size is not None:
+        what, _, most = model.size.partition(": ")
+        found[sentence(what).rstrip(".")] = Cell(sentence(most))
+    if model.ece is not None:
+        how = "from bins of predicted probabilities; by chance above 0 also if calibrated"
+        found["Expected calibration error (ECE)"] = Cell(f"{float(model.ece):.3g}", under=how)
     _, _, why = test.pvalue_statement.partition(", ")
     found["p-value"] = Cell(_pvalue(model), under=why)
     if test.effect_size is not None:
