@@ -62,9 +62,7 @@ def test_scores_of_many_cases_are_those_of_all_before_and_after() -> None:
     assert found.differences[0] == paired("NLL", *both)
     assert found.interval.low > 0.0
     assert "before or then" not in found.verdict
-    assert (
-        "in the 40 cases tested, which do not show the error before, none is found then" in found.verdict
-    )
+    assert "in the 40 cases tested, which do not show the error before, none is found then" in found.verdict
     assert tiles(report.best, ())[2].main.startswith("NLL 0.0")
     assert any(text.startswith("The search for groups and tests after") for text in report.sampled)
 

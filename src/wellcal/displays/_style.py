@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from wellcal._arrays.characters import writable
 from wellcal._arrays.checks import described, one_of
 from wellcal._arrays.namespaces import attribute
-from wellcal._arrays.writable import writable
 
 COLOURS = {
     "blue": "#0072B2",

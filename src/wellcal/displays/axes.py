@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from wellcal._arrays.characters import writable
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.writable import writable
 from wellcal.displays._style import CYCLE, DASHES, MARKERS, OWN_HEIGHTS, TITLE, Theme, checked_axes, theme_of
 from wellcal.displays.cells import fit_into_cell, room_for_lines, root_of, to_be_fitted
 from wellcal.displays.naming import Box, along, free_corner, placed

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.characters import writable
 from wellcal._arrays.checks import flag, whole_number
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
-from wellcal._arrays.writable import writable
 from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
 from wellcal.displays._events import REDUCTIONS, Event, events_of
 from wellcal.displays._style import OWN_HEIGHTS, TITLE, axes_or_new, style

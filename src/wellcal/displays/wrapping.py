@@ -6,7 +6,7 @@ import warnings
 from functools import cache
 from typing import Any
 
-from wellcal._arrays.writable import writable
+from wellcal._arrays.characters import writable
 
 
 def wrapped_lines(text: str, width: float, size: float) -> list[str]:

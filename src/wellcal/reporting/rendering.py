@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from wellcal import __version__
-from wellcal._arrays.writable import writable
+from wellcal._arrays.characters import writable
 from wellcal.displays._style import css_variables, to_svg
 from wellcal.reporting.inline import inline_svg, size_of
 from wellcal.reporting.pictures import ReportFigure

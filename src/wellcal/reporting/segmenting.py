@@ -119,7 +119,7 @@ def by_segment(
     tested = [result for result in results if result is not None]
     count = len(tested)
     advise_of_few_resamples(tested, count, ALPHA, f"an error in one of {count} segments")
-    adjusted = iter(_adjusted(tested))
+    adjusted = iter(adjusted_pvalues(tested))
     return Segments(
         tuple(
             SegmentReport(
@@ -139,7 +139,7 @@ def by_segment(
     )
 
 
-def _adjusted(tests: Sequence[TestResult]) -> list[tuple[float, float | None]]:
+def adjusted_pvalues(tests: Sequence[TestResult]) -> list[tuple[float, float | None]]:
     """p-values adjusted for their number, each with itself as its floor where it is no more than a bound.
 
     It is one where it would be smaller if those tests had a smaller p-value that cannot have one.

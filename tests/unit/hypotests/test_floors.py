@@ -22,7 +22,7 @@ from wellcal.hypotests.setup import make_setup
 from wellcal.hypotests.tails import SMALLEST
 from wellcal.measures.presentation import at_floor, pvalue_phrase
 from wellcal.monitoring.status import MonitorStatus
-from wellcal.reporting.segmenting import _adjusted, segments_alone
+from wellcal.reporting.segmenting import adjusted_pvalues, segments_alone
 from wellcal.reporting.tables import segments_table
 
 N = 60
@@ -257,4 +257,4 @@ def test_adjusted_for_segments_it_is_a_bound_too() -> None:
 def test_what_others_bound_is_a_bound() -> None:
     """Of two segments at .01 and .012, the second is adjusted to what the first one is."""
     seen: Any = [SimpleNamespace(pvalue=p, pvalue_floor=0.01) for p in (0.01, 0.012, 0.2)]
-    assert _adjusted(seen) == [(0.03, 0.03), (0.03, 0.03), (0.2, None)]
+    assert adjusted_pvalues(seen) == [(0.03, 0.03), (0.03, 0.03), (0.2, None)]
