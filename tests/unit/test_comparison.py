@@ -499,6 +499,38 @@ def test_several_models():
     assert [test.pvalue for test in found.tests[:2]] == [test.pvalue for test in two.tests]
 
 
+def test_of_many_models_the_best_and_its_ties_are_told():
+    few = compare(
+        Y, {"honest": HONEST, "far": MODELS["far"], "same": HONEST}, kernel=KERNEL, rng=0, n_resamples=119
+    )
+    names = tuple("abcdef")
+
+    def with_ties(tied):
+        pairs = tuple(
+            replace(few.pairs[0], first=one, second=two, pvalue=1.0 if (one, two) in tied else 0.001)
+            for one, two in combinations(names, 2)
+        )
+        return replace(
+            few, names=names, estimates=few.estimates[:1] * 6, tests=few.tests[1:2] * 6, pairs=pairs
+        )
+
+    some = with_ties({("a", "b"), ("a", "c"), ("d", "e")})
+    assert some.tied == ("b", "c")
+    assert some.verdict == (
+        "a is better calibrated than d, e and f; b and c are tied with it; 12 of 15 pairs differ"
+    )
+    first = with_ties({("a", name) for name in "bcdef"})
+    assert (
+        first.verdict
+        == "No difference in calibration is shown between a and the others; 10 of 15 pairs differ"
+    )
+    none = with_ties(set(combinations(names, 2)))
+    assert none.verdict == "No difference in calibration is shown between 6 models"
+    wrong = replace(none, tests=(*few.tests[1:2] * 5, few.tests[0]))
+    assert wrong.verdict.endswith("between 6 models, though only 5 of them are shown to be miscalibrated")
+    assert with_ties(set()).verdict == "a is better calibrated than 5 others; 15 of 15 pairs differ"
+
+
 def test_several_models_without_a_difference_are_tied():
     found = compare(Y, {"a": HONEST, "b": wc.Normal(MU, 1.02 * SIGMA), "c": HONEST}, **FAST)
     assert found.verdict == "No difference in calibration is shown between a, b and c"

@@ -252,13 +252,13 @@ def test_yardsticks_in_words() -> None:
     assert wc.Yardstick("spreads", 1.0, 1.0, 1.32).sentence == (
         "as far off as a model whose spreads are right, or 32% wrong at most"
     )
-    # With both directions in the interval the larger error is told, and that it is that of one of them.
+    # With both directions in the interval both are told.
     both = wc.Yardstick("spreads", 1.0, 1.0, 1.32, other=(1.0, 1.0, 0.8))
     assert both.sentence == (
-        "as far off as a model whose spreads are right, or 32% too large at most, or less far too small"
+        "as far off as a model whose spreads are right, or 32% too large or 20% too small at most"
     )
     other = wc.Yardstick("temperature", 1.05, 1.0, 1.1, other=(0.9, 1.0, 0.7))
-    assert other.most_words() == "30% too low at most, or less far too high"
+    assert other.most_words() == "30% too low or 10% too high at most"
     known = wc.Yardstick("spreads", 0.8, 0.9, 0.7, other=(1.2, 1.1, 1.4))
     assert known.most_words() == "30% wrong at most"
     assert error_phrase("shift", 0.25) == "targets are 0.25 standard deviations too high"
@@ -543,6 +543,23 @@ def test_a_tolerance_beyond_every_simple_error_is_called_large() -> None:
     assert "tolerance    0.4, as if spreads were wrong by a factor of 10 or more" in repr(wide)
     assert wide.verdict.endswith("wrong by a factor of 10 or more: the tolerance is a large one.")
     assert wc.ToleranceResult.from_json(wide.to_json()) == wide
+
+
+def test_one_kce_has_one_size_beside_a_tolerance() -> None:
+    """The yardstick is that of the KCE that is told, and a tolerance of just that KCE amounts to the same."""
+    some = np.random.default_rng(5)
+    mu = some.normal(size=120)
+    y, pred = some.normal(mu), wc.Normal(mu, np.full(120, 0.7))
+    kce = wc.equivalence_test(y, pred, tolerance=0.1).statistic
+    found = wc.equivalence_test(y, pred, tolerance=kce, rng=0)
+    size = found.estimate.known_yardstick
+    assert size.ratio == pytest.approx(min(found.tolerated, found.tolerated_otherwise))  # spreads too small
+    less = percent(1.0 - size.ratio)
+    assert f"too large or {less} too small" in dict(found.in_words().rows)["tolerance"]
+    assert f"spreads are {less} too small (" in dict(found.in_words().rows)["yardstick"]
+    assert wc.ToleranceResult.from_json(found.to_json()) == found
+    with pytest.raises(TypeError, match="rng"):
+        wc.equivalence_test(y, pred, tolerance=0.1, rng="seed")
 
 
 def test_tests_with_a_tolerance_say_that_clusters_are_asymptotic() -> None:

@@ -17,16 +17,20 @@ import pytest
 
 import wellcal as wc
 from wellcal.displays import NullDisplay, PITDisplay, to_svg
+from wellcal.predictions.fingerprints import fingerprint
 from wellcal.reporting import rendering
 from wellcal.reporting.inline import inline_svg
 from wellcal.reporting.pieces import SegmentReport, Segments
 from wellcal.reporting.sections import SEE_ABOVE, SEE_FIRST, Album
-from wellcal.reporting.tables import coverage_table, estimate_cell
+from wellcal.reporting.segmenting import segments_alone
+from wellcal.reporting.tables import coverage_table, estimate_cell, scores_table, sizes_table
 from wellcal.reporting.telling import SHOWS
+from wellcal.reporting.view import Tile
 
 HOSTILE = """<script>alert(1)</script>" onclick='alert(2)' x=\""""
 MU = np.linspace(-1.0, 1.0, 12)
 Y = np.random.default_rng(0).normal(MU, 5.0)
+Z = np.linspace(-1.0, 1.0, 60)
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +141,20 @@ def test_a_statistic_far_away_leaves_its_null_to_be_seen(statistic: float):
     assert told == f"this model{where}: off this scale"
 
 
+def test_characters_that_no_page_can_hold_have_a_sign_in_their_place(tmp_path: Path):
+    bad, shown = "a\x07b\ud800", "a\ufffdb\ufffd"
+    found = segments_alone(Y, wc.Normal(MU, 1.0), {bad: np.full(12, bad)}, n_resamples=19)
+    page = found.to_html(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    assert "\x07" not in page
+    assert len(re.findall(rf"<text[^>]*>for {shown} = {shown}, 12 cases", page)) == 1
+    first = PITDisplay.from_predictions(Y, wc.Normal(MU, 1.0), name=bad, test=False)
+    PITDisplay.from_predictions(Y, wc.Normal(MU, 2.0), name="\x00", test=False, ax=first.ax_)
+    assert f">{shown}</text>" in to_svg(first.figure_)
+    models = ((name, Y, wc.Normal(MU, 1.0)) for name in (bad, bad))
+    assert len(fingerprint(models)) == 64
+
+
 def test_levels_with_the_same_interval_are_one_row():
     draws = wc.Samples(MU[:, None] + np.array([-1.0, 1.0]))
     ((level, covered, *_),) = coverage_table(wc.interval_coverage(Y, draws)).rows
@@ -149,11 +167,52 @@ def test_infinite_scores_have_no_interval():
     assert (cell.text, cell.under) == ("inf", "")
 
 
+def test_an_infinite_score_says_why_on_the_page_and_after_it():
+    y = np.tile([0, 1], 15)
+    report = wc.report(y, np.where(np.arange(30) < 3, 0.0, 0.4 + 0.2 * y), rng=0, n_resamples=19)
+    why = "1 case had probability 0 for what happened"
+    scores = [[cell.text, cell.under] for row in scores_table(report.models).rows for cell in row[1:]]
+    assert ["inf", why] in scores
+    assert f"NLL          inf: {why}" in repr(report)  # as it was before the page asked for intervals
+    assert not report.best.scores["NLL"].intervals
+    ends = wc.report([0, 1, 1], wc.Beta([2.0] * 3, [2.0] * 3), rng=0, n_resamples=19)
+    assert re.search(r"NLL +inf: 3 cases had density 0 for what happened", repr(ends))
+
+
+def test_the_page_has_the_sizes_that_the_text_has():
+    y = (np.random.default_rng(0).uniform(size=60) < 0.5).astype(int)
+    model = wc.report(y, np.full(60, 0.5) + 0.1 * Z, rng=0, n_resamples=19).best
+    rows = {row[0].text: row[1] for row in sizes_table([model]).rows}
+    assert rows["Expected calibration error (ECE)"].text == f"{float(model.ece):.3g}"
+    told = rows["Errors of all kinds together"].text
+    assert f"errors of all kinds together: {told[0].lower()}{told[1:-1]}" == model.size
+
+
+def test_options_in_words_are_not_broken():
+    page = (
+        rendering.templates()
+        .get_template("parts.html")
+        .module.tile(Tile("t", "m", "Ask for it with recalibrate=True, or --recalibrate <x>."))
+    )
+    assert "<code>recalibrate=True</code>, or <code>--recalibrate</code> &lt;x&gt;." in page
+
+
 def test_the_clearest_segment_is_named_first():
     """Though the other one had more resamples, and so a smaller p-value."""
     seen = [("few", 5.0, 0.001), ("many", 60.0, 0.004)]
     parts = [SegmentReport("at", k, 50, SimpleNamespace(statistic=s), p, 2) for k, s, p in seen]
     assert Segments(tuple(parts), "").verdict == "Miscalibrated in 2 segments of 2: many; few."
+
+
+def test_segments_that_were_tested_in_part_say_so():
+    test: Any = SimpleNamespace(statistic=1.0, n_samples=30, pvalue=0.4, findings=())
+    some, all_ = (SegmentReport("at", f"for at = {n}", n, test, 0.8, 2) for n in (90, 30))
+    assert some.verdict.startswith("No miscalibration found for at = 90 in the 30 cases tested (p = 0.8")
+    assert all_.verdict.startswith("No miscalibration found for at = 30 (p = 0.8 for")
+    assert Segments((all_, some), "").verdict == (
+        "No miscalibration found in any of 2 segments, of each of which 30 cases at most were tested."
+    )
+    assert Segments((all_,), "").verdict == "No miscalibration found in any of 1 segment."
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from scipy import special
 from scipy.stats import norm
 
 import wellcal as wc
+from wellcal.comparison.shares import SHARES
 from wellcal.displays.axes import Canvas
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.reasons import WITNESS
@@ -24,10 +25,12 @@ from wellcal.reporting import ModelReport, Report, ReportFigure
 from wellcal.reporting.data import ModelData, family_in_words, gathered
 from wellcal.reporting.examples import examples_of
 from wellcal.reporting.family_pictures import kinds_for
-from wellcal.reporting.first_screen import where
+from wellcal.reporting.first_screen import mending, where
+from wellcal.reporting.mending import instead_of_temperature
 from wellcal.reporting.numbers import error_of, numbers_of
 from wellcal.reporting.result import coverage_in_words
 from wellcal.reporting.segmenting import segments_from
+from wellcal.reporting.tables import models_table
 
 PLAN = importlib.import_module("wellcal.reporting._report")
 RNG = np.random.default_rng(11)
@@ -232,9 +235,25 @@ def test_what_cannot_be_mended_is_said() -> None:
     y, pred = families()["counts"]
     found = wc.report(y, pred, recalibrate=True, **FAST).best
     assert found.mended is None
-    assert found.left_out == (
-        "Recalibration was not tried: temperature scaling has no closed form for Poisson.",
+    (told,) = found.left_out
+    assert told.startswith(
+        "Recalibration was not tried: temperature scaling has no closed form for Poisson; "
     )
+    assert "take negative binomials (wc.NegativeBinomial)" in told
+    assert mending(found).more == f"T{told.removeprefix('Recalibration was not tried: t')}"
+
+
+@pytest.mark.parametrize(
+    ("pred", "remedy"),
+    [
+        (wc.Quantiles([0.1, 0.5, 0.9], [[-1.0, 0.0, 1.0]]), "conformal prediction"),
+        (wc.Samples([[0.0, 1.0]]), "stretch draws about their mean"),
+        (wc.NegativeBinomial([2.0], [3.0]), "means and sizes"),
+        (wc.Gamma([2.0], [3.0]), "a factor for the spreads"),
+    ],
+)
+def test_where_no_temperature_is_known_something_else_is(pred: Any, remedy: str) -> None:
+    assert remedy in instead_of_temperature(pred)
 
 
 # -- several models ---------------------------------------------------------------------------------
@@ -286,6 +305,30 @@ def test_ties_are_called_ties() -> None:
     found = wc.report(Y, {"one": HONEST, "two": wc.Normal(X, np.full(N, 1.01))}, **FAST)
     assert found.tied == (found.models[1].name,)
     assert "No difference in calibration is shown between one and two" in found.verdict
+    assert found.comparison is not None
+    cells = [row[-1] for row in models_table(found).rows]
+    assert [cell.text for cell in cells] == ["tied for best", "a tie"]
+    assert cells[1].under == "both may be calibrated"
+    gaps = tuple(replace(gap, holds=True) for gap in found.comparison.pairs[0].differences)
+    pairs = (replace(found.comparison.pairs[0], differences=gaps),)
+    known = replace(found, comparison=replace(found.comparison, pairs=pairs))
+    assert re.fullmatch(r"[-+][\d.e-]+ \(-[\d.e-]+ to [\d.e-]+\)", models_table(known).rows[1][-1].under)
+
+
+def test_all_numbers_are_against_the_model_that_is_told_first(full: Report) -> None:
+    """Also where another one is better in the measure that is shown, and both are tied."""
+    assert full.comparison is not None
+    (pair,) = full.comparison.pairs
+    assert models_table(full).header[-1].text == "Error in centre and spread, less that of boosting"
+    turned = tuple(
+        replace(gap, first=gap.second, second=gap.first) if gap.measure in SHARES else gap
+        for gap in pair.differences
+    )
+    other = replace(full.comparison, pairs=(replace(pair, pvalue=0.5, differences=turned),))
+    assert other.ranking == ("boosting", "forest")
+    drawn = other.figures["comparison"].display
+    assert drawn.rows == ("forest - boosting",)
+    assert drawn.values[0] < 0.0
 
 
 # -- segments ---------------------------------------------------------------------------------------

@@ -17,6 +17,9 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, Interval, estimate_text
 from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_phrase, within
 
+MOST_NAMES = 4
+"""Models that a sentence lists."""
+
 NAMES = ("A", "B")
 """What two models are called that have no names."""
 
@@ -248,7 +251,8 @@ def some_only(names: Sequence[str], tests: Sequence[TestResult], level: float) -
     if not wrong or len(wrong) == len(names):
         return ""
     are = "is" if len(wrong) == 1 else "are"
-    return f", though only {names_in_words(wrong)} {are} shown to be miscalibrated"
+    which = names_in_words(wrong) if len(names) <= MOST_NAMES else f"{len(wrong)} of them"
+    return f", though only {which} {are} shown to be miscalibrated"
 
 
 def intervals_in_words(differences: Sequence[Difference], level: float, pairs: int = 1) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from wellcal.comparison.differences import Difference, simultaneous_critical
 from wellcal.comparison.models import Models, gate
 from wellcal.comparison.result import (
     MORE_SAID,
+    MOST_NAMES,
     NO_INTERVALS,
     ahead,
     intervals_in_words,
@@ -38,9 +39,8 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
 from wellcal.measures.presentation import KERNEL, Presentable, Row, pvalue_sign, within
 
-_MOST_TIES = 6  # pairs without a difference that a sentence lists
-_MOST_TOLD = 4  # models of which all pairs are told
-_MOST_PARTS = 3  # of a sentence that says who is better than whom
+_MOST_TOLD = 4  # models of which all pairs are told in a table
+_IN_A_SENTENCE = 3  # models of which all pairs are told in a sentence
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,10 +184,31 @@ class Comparisons(Presentable):
 
     @property
     def verdict(self) -> str:
-        """The finding in words."""
+        """The finding in words: of a few models all pairs, of more who is best, and who is tied with it."""
         if not self.shown:
             only = some_only(self.names, self.tests, self.level)
-            return f"No difference in calibration is shown between {names_in_words(self.names)}{only}"
+            return f"No difference in calibration is shown between {_some(self.names, 'models')}{only}"
+        return self._best_of_many() if len(self.names) > _IN_A_SENTENCE else self._who_is_better()
+
+    @property
+    def tied(self) -> tuple[str, ...]:
+        """Models that are not shown to be worse than the first in the ranking, in its order."""
+        best, *others = self.ranking
+        worse = {pair.worse for pair in self.shown if pair.better == best}
+        return tuple(name for name in others if name not in worse)
+
+    def _best_of_many(self) -> str:
+        best, *others = self.ranking
+        tied, pairs = self.tied, f"{len(self.shown)} of {len(self.pairs)} pairs differ"
+        worse = [name for name in others if name not in tied]
+        if not worse:
+            return f"No difference in calibration is shown between {best} and the others; {pairs}"
+        parts = [f"{best} is better calibrated than {_some(worse, 'others')}"]
+        if tied:
+            parts.append(f"{_some(tied, 'others')} {'is' if len(tied) == 1 else 'are'} tied with it")
+        return "; ".join([*parts, pairs])
+
+    def _who_is_better(self) -> str:
         than: dict[tuple[str, ...], list[str]] = {}  # who is better than some
         for name in self.ranking:
             worse = tuple(pair.worse for pair in self.shown if pair.better == name)
@@ -198,10 +219,8 @@ class Comparisons(Presentable):
             f"{names_in_words(worse)}"
             for worse, better in than.items()
         ]
-        if len(parts) > _MOST_PARTS:
-            return f"{parts[0]}; {len(self.shown)} of {len(self.pairs)} pairs differ"
         ties = [pair for pair in self.pairs if pair not in self.shown]
-        if 0 < len(ties) <= _MOST_TIES:
+        if ties:
             said = names_in_words([f"{pair.first} and {pair.second}" for pair in ties], ", or ")
             parts.append(f"no difference is shown between {said}")
         return "; ".join(parts)
@@ -260,6 +279,11 @@ class Comparisons(Presentable):
         if self.kernel is not None:
             rows.append(("kernel", f"{self.kernel!r}"))
         return rows
+
+
+def _some(names: Sequence[str], what: str) -> str:
+    """Names in words, or how many there are of `what`."""
+    return names_in_words(names) if len(names) <= MOST_NAMES else f"{len(names)} {what}"
 
 
 def compare_several(models: Models) -> Comparisons:

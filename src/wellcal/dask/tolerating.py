@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wellcal._arrays.progress import reported
+from wellcal._arrays.seeds import as_generator
 from wellcal.dask.beside import shuffled_estimate, told_of_all
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
@@ -31,9 +32,11 @@ def equivalence_test(
     groups: object = None,
     expectations: Any = "auto",
     engine: Any = "auto",
+    rng: Any = None,
     progress: Any = None,
 ) -> ToleranceResult:
     """As :func:`wellcal.equivalence_test`."""
+    as_generator(rng)
     return tolerance_test(y, pred, BEYOND, tolerance, kernel, groups, expectations, engine)
 
 

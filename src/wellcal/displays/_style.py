@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from wellcal._arrays.characters import writable
 from wellcal._arrays.checks import described, one_of
 from wellcal._arrays.namespaces import attribute
 
@@ -315,7 +316,7 @@ def to_svg(figure: Any, *, title: bool = True) -> str:
     finally:
         for text in left_out:
             text.set_visible(True)
-    text = found.getvalue()
+    text = writable(found.getvalue())
     text = text[text.index("<svg") :]
     written = {colour: f"var(--wc-{name}, {colour})" for name, colour in css_variables("light").items()}
     written[THEMES["light"].ink] = "currentColor"

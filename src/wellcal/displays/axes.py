@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from wellcal._arrays.characters import writable
 from wellcal._arrays.namespaces import NDArray
 from wellcal.displays._style import CYCLE, DASHES, MARKERS, OWN_HEIGHTS, TITLE, Theme, checked_axes, theme_of
 from wellcal.displays.cells import fit_into_cell, room_for_lines, root_of, to_be_fitted
@@ -117,7 +118,7 @@ class Canvas:
 
         `curve` is the line ``(x, y)`` that its name may stand at, `dots` are other things that no name hides.
         """
-        self.shown.names.append(name or f"model {len(self.shown.names) + 1}")
+        self.shown.names.append(writable(name or f"model {len(self.shown.names) + 1}"))
         self.shown.handles.append(handle)
         self.shown.curves.append(_columns(curve))
         self.shown.dots.append(_columns(dots))

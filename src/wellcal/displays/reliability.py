@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.characters import writable
 from wellcal._arrays.checks import flag, whole_number
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
@@ -417,6 +418,7 @@ def _below(ax: Any) -> Any:
 
 def _cut(text: str) -> str:
     """What fits over a small diagram."""
+    text = writable(text)
     return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
 
 

@@ -15,7 +15,7 @@ from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas, percent
 from wellcal.displays.base import LEVEL, Display, rows_off
 from wellcal.hypotests.result import TestResult
-from wellcal.measures.presentation import pvalue_phrase
+from wellcal.measures.presentation import pvalue_sign
 from wellcal.measures.wording import share_of, what_is_wrong
 from wellcal.measures.yardstick import yardstick_from
 
@@ -61,7 +61,7 @@ class SegmentsDisplay(Display):
     >>> found = wc.report(y, wc.Normal(mu, 1.0), segments={"region": region}, rng=0, n_resamples=199)
     >>> display = SegmentsDisplay.from_result(found.best.segments)
     >>> display.rows[0], display.rejected
-    ('for region = north, 100 cases (p = 0.01)', (True, False))
+    ('for region = north, 100 cases (p <= 0.01)', (True, False))
     """
 
     rows: tuple[str, ...]
@@ -103,7 +103,10 @@ class SegmentsDisplay(Display):
         alone = 1.0 - (1.0 - LEVEL) / len(tested)
         sizes, measure = _sizes([one.test for one in shown], alone)
         return cls(
-            tuple(f"{one.where}, {how_many(one.n_samples)} ({pvalue_phrase(one.pvalue)})" for one in shown),
+            tuple(
+                f"{one.where}, {how_many(one.n_samples)} ({pvalue_sign(one.pvalue, one.pvalue_floor)})"
+                for one in shown
+            ),
             tuple(size[0] for size in sizes),
             tuple(size[1] for size in sizes),
             tuple(size[2] for size in sizes),

@@ -6,6 +6,8 @@ import warnings
 from functools import cache
 from typing import Any
 
+from wellcal._arrays.characters import writable
+
 
 def wrapped_lines(text: str, width: float, size: float) -> list[str]:
     """Lines of words, none wider than so many points; a word that is too long is cut.
@@ -28,7 +30,7 @@ def wrapped_lines(text: str, width: float, size: float) -> list[str]:
     """
     lines: list[str] = []
     line, used, space = "", 0.0, _advance(" ") * size
-    for word in text.split(" "):
+    for word in writable(text).split(" "):
         for part in _cut(word, width, size):
             wide = sum(map(_advance, part)) * size
             if line and used + space + wide > width:

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from wellcal._arrays.checks import real_number
 from wellcal._arrays.namespaces import handed_over
 from wellcal._arrays.progress import Listener, Stages, reported
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, number, optional, word
+from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.findings.reasons import ALPHA
@@ -25,8 +28,8 @@ from wellcal.hypotests.tails import student_tail
 from wellcal.kernels.base import Kernel
 from wellcal.measures.error_scale import LARGEST, scale_of
 from wellcal.measures.presentation import Row
-from wellcal.measures.wording import what_is_wrong, worse_side, wrong_phrase
-from wellcal.measures.yardstick import Yardstick
+from wellcal.measures.wording import either_side, what_is_wrong, wrong_phrase
+from wellcal.measures.yardstick import Yardstick, yardstick_from
 
 WITHIN, BEYOND = "KCE <= tolerance", "KCE >= tolerance"
 """Hypotheses: rejected where a model is too far off, and where it is surely near enough."""
@@ -63,6 +66,8 @@ class ToleranceResult(TestResult):
     tolerated
         The error in spreads, temperature or means that the tolerance amounts to, predicted over true: of both
         directions the one in which it is larger. None where there is no yardstick.
+    tolerated_otherwise
+        The same in the other direction; None where there is none.
 
     Examples
     --------
@@ -78,8 +83,9 @@ class ToleranceResult(TestResult):
     low: float = 0.0
     high: float = 0.0
     tolerated: float | None = None
+    tolerated_otherwise: float | None = None
 
-    added: ClassVar[Mapping[str, object]] = {**TestResult.added}
+    added: ClassVar[Mapping[str, object]] = {**TestResult.added, "tolerated_otherwise": None}
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -91,6 +97,7 @@ class ToleranceResult(TestResult):
             "low": number(least=0.0),
             "high": number(least=0.0, infinite=True),
             "tolerated": optional(number(least=0.0)),
+            "tolerated_otherwise": optional(number(least=0.0)),
         }
 
     @property
@@ -136,7 +143,7 @@ class ToleranceResult(TestResult):
             far = (
                 f"{wrong_phrase(LARGEST)} or more"
                 if self.tolerated is None
-                else worse_side(yardstick.kind, self.tolerated)
+                else either_side(yardstick.kind, (self.tolerated, self.tolerated_otherwise or 1.0))
             )
             tolerance += f", as if {what_is_wrong(yardstick.kind)} {far}"
         rows: list[Row] = [
@@ -166,6 +173,7 @@ def equivalence_test(
     groups: object = None,
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
+    rng: int | np.random.Generator | None = None,
     progress: bool | Listener | None = None,
 ) -> ToleranceResult:
     """Test the hypothesis that a model is miscalibrated by a tolerance or more.
@@ -180,6 +188,8 @@ def equivalence_test(
     tolerance
         The KCE from which a model counts as miscalibrated, in units of the kernel; the result says to which
         error in spreads, temperature or means it amounts.
+    rng
+        Seed or generator, as other tests take one: nothing here depends on it.
 
     Returns
     -------
@@ -207,6 +217,7 @@ def equivalence_test(
     >>> bool(result.pvalue <= 0.05), bool(result.high < 0.1)
     (True, True)
     """
+    as_generator(rng)
     return run_tolerance_test(y, pred, BEYOND, tolerance, kernel, groups, expectations, engine)
 
 
@@ -258,8 +269,16 @@ def tolerance_result(
         root, floor = deviations.root, deviations.floor
         pvalue = deviations.pvalue(delta - root if hypothesis == BEYOND else root - delta)
     with stages.part(1.0):
-        scale = scale_of(setup.cases) if estimate.yardstick is not None else None
+        # Of the KCE that is told and compared with the tolerance, not of another estimate of it.
+        cases = estimate.cases
+        if cases is not None:
+            size = yardstick_from(cases, root, (low, high), interval.level)
+            told = replace(estimate, known_yardstick=size).with_cases(cases)
+            estimate = told.with_deviations_of(estimate)
+        size = estimate.known_yardstick
+        scale = None if size is None else scale_of(setup.cases)
         effect_size = setup.effect_size(estimate)
+    wrong = None if scale is None else scale.wrong(delta)
     stages.end()
     return ToleranceResult(
         statistic=root,
@@ -282,5 +301,6 @@ def tolerance_result(
         hypothesis=hypothesis,
         low=low,
         high=high,
-        tolerated=None if scale is None else scale.wrong(delta),
+        tolerated=wrong,
+        tolerated_otherwise=None if scale is None or wrong is None else scale.less_wrong(delta),
     )

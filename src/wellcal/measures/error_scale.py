@@ -71,6 +71,12 @@ class Scale:
             return None
         return max(self.ratio(root), self.other_ratio(root), key=share_of)
 
+    def less_wrong(self, root: float) -> float | None:
+        """The ratio that is nearer to 1 of both sides; None where there is no other side."""
+        if self.others is None:
+            return None
+        return min(self.ratio(root), self.other_ratio(root), key=share_of)
+
     @property
     def largest(self) -> float:
         """The largest KCE that it knows."""

@@ -19,10 +19,10 @@ from wellcal.measures.wording import (
     RATIOS,
     amount,
     counted,
+    either_side,
     error_phrase,
     plain_number,
     share_of,
-    worse_side,
     wrong_by,
     wrong_phrase,
 )
@@ -66,7 +66,8 @@ class Yardstick(Presentable):
     other_beyond
         Whether the upper end of the interval is larger than that of any error in the other direction.
     directed
-        Whether the error itself has this direction. Otherwise that which is too small is told, as "wrong".
+        Whether the error itself has this direction. Otherwise its size is told as "wrong": that of the
+        direction which is the likelier one, in `ratio`.
     overall
         Whether other errors were found beside one of this kind, so that it is told as the size of all.
     unit
@@ -109,7 +110,7 @@ class Yardstick(Presentable):
     @property
     def share(self) -> float:
         """Size of the error, as a share of what is true."""
-        return share_of(self._told.ratio)
+        return share_of(self.ratio)
 
     @property
     def most(self) -> float | None:
@@ -126,16 +127,12 @@ class Yardstick(Presentable):
         return max(ends, key=share_of)
 
     def most_words(self, at_most: str = " at most") -> str | None:
-        """The same in words, to be read after "spreads are"; where both sides may be meant it says so."""
+        """The same in words, to be read after "spreads are"; that of each side where both may be meant."""
         if self.most is None:
             return None
-        either = self.low == 1.0 and self.other is not None and self.most != 1.0
-        return worse_side(self.kind, self.most, at_most) if either else wrong_phrase(self.most) + at_most
-
-    @property
-    def _told(self) -> Yardstick:
-        """What is told: without a direction always that which is too small, whichever side is likelier."""
-        return self if self.directed else replace(self.towards(-1), directed=False)
+        if self.low == 1.0 and self.other is not None and self.most != 1.0:
+            return either_side(self.kind, (self.high, self.other[2]), at_most)
+        return wrong_phrase(self.most) + at_most
 
     def towards(self, side: int | None) -> Yardstick:
         """The same for an error of known direction, -1 for too small, or of none."""
@@ -160,8 +157,8 @@ class Yardstick(Presentable):
         Means that are off by more than a quarter of a standard deviation are not slight, and by more than one
         strong, however small a share of them that is.
         """
-        shift = self._shift(self._told.ratio)
-        if self._told.beyond or self.share > STRONG or shift > _STRONG_SHIFT:
+        shift = self._shift(self.ratio)
+        if self.beyond or self.share > STRONG or shift > _STRONG_SHIFT:
             return "strong"
         return "slight" if self.share < SLIGHT and shift <= _SLIGHT_SHIFT else "moderate"
 
@@ -172,7 +169,7 @@ class Yardstick(Presentable):
     @property
     def slight(self) -> bool:
         """Whether the error is slight, and would still be at the upper end of its interval."""
-        most = self._told.most
+        most = self.most
         if most is None or self.size != "slight":
             return False
         return share_of(most) < SLIGHT and self._shift(most) <= _SLIGHT_SHIFT
@@ -187,29 +184,27 @@ class Yardstick(Presentable):
     @property
     def _open(self) -> bool:
         """Whether there is no more to say than that errors of all sizes are in the interval."""
-        told = self._told
-        far = told.beyond or told.high_beyond or (told.ratio == 1.0 and told.most is None)
-        return told.low == 1.0 and far
+        far = self.beyond or self.high_beyond or (self.ratio == 1.0 and self.most is None)
+        return self.low == 1.0 and far
 
     @property
     def sentence(self) -> str:
         """The yardstick in words: "as far off as a model whose spreads are 21% too small (12% to 33%)"."""
-        told = self._told
         if self._open:
-            far = f"{RATIOS[self.kind][0]} anything between right and {wrong_phrase(told.high)} or more"
+            far = f"{RATIOS[self.kind][0]} anything between right and {wrong_phrase(self.high)} or more"
             return f"{'all in all ' if self.overall else ''}as far off as a model whose {far}"
-        far = "further off than" if told.beyond else "as far off as"
+        far = "further off than" if self.beyond else "as far off as"
         model = f"{'all in all ' if self.overall else ''}{far} a model whose"
-        if told.ratio != 1.0:
-            ends = told.low, told.high
-            wrong = f"{RATIOS[self.kind][0]} {wrong_phrase(told.ratio, ends)}"
-            said = error_phrase(self.kind, told.ratio, ends=ends) if self.directed else wrong
-            return f"{model} {said} ({told._ends()}){self._why_not_slight()}"
+        if self.ratio != 1.0:
+            ends = self.low, self.high
+            wrong = f"{RATIOS[self.kind][0]} {wrong_phrase(self.ratio, ends)}"
+            said = error_phrase(self.kind, self.ratio, ends=ends) if self.directed else wrong
+            return f"{model} {said} ({self._ends()}){self._why_not_slight()}"
         right = f"{model} {error_phrase(self.kind, 1.0)}"
         return right if self.most == 1.0 else f"{right}, or {self.most_words()}"
 
     def _why_not_slight(self) -> str:
-        shift = self._shift(self._told.ratio)
+        shift = self._shift(self.ratio)
         if self.share >= SLIGHT or shift <= _SLIGHT_SHIFT:
             return ""
         return f", which is {counted(plain_number(shift), 'standard deviations')}"

@@ -23,18 +23,19 @@ def fingerprint(models: Iterable[tuple[str, NDArray, Predictions]]) -> str:
     """
     found = hashlib.sha256()
     for name, targets, predictions in models:
-        found.update(f"{name}:{type(predictions).__name__}".encode())
-        for array in (targets, *_arrays_of(predictions)):
+        found.update(f"{name}:{type(predictions).__name__}".encode(errors="surrogatepass"))
+        for array in (targets, *arrays_of(predictions)):
             plain = np.ascontiguousarray(array)
             found.update(f"{plain.dtype}{plain.shape}".encode())
             found.update(repr(plain.tolist()).encode() if plain.dtype.hasobject else plain.tobytes())
     return found.hexdigest()
 
 
-def _arrays_of(predictions: Predictions) -> Iterator[NDArray]:
+def arrays_of(predictions: Predictions) -> Iterator[NDArray]:
+    """Parameters of predictions, in NumPy."""
     for name in predictions.array_fields:
         if (array := getattr(predictions, name)) is not None:
             yield np.asarray(to_numpy(array))
     for name in predictions.batch_fields:
         for child in getattr(predictions, name):
-            yield from _arrays_of(child)
+            yield from arrays_of(child)

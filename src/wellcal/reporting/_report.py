@@ -50,7 +50,7 @@ TEST, SEARCH, NUMBERS, COMPARISON, MENDING = 3.0, 2.0, 1.0, 1.0, 6.0
 """How long parts of a report take, about, for the time that is left: a segment takes 1."""
 
 SEARCHED = 5_000
-"""Cases in which groups are looked for, that models are compared on, and that mending is tried on."""
+"""Cases in which groups are looked for, that models are compared on, and that are tested after mending."""
 
 
 @reported
@@ -113,10 +113,11 @@ def report(
     Notes
     -----
     The cost is bounded: tests look at 50,000 cases at most (20,000 in clusters), shared among models; the
-    search for groups, comparisons, recalibration and the test of a segment at 5,000, fewer for many models or
-    segments. `sampled` says what looked at a part of the cases. Scores, coverage and calibration of quantiles
-    look at all of them, and so do the numbers that are told of groups: those that were found in a part of the
-    cases, and do not stand out in all of them, are left out.
+    search for groups, comparisons, the tests of recalibrated predictions and of a segment at 5,000, fewer for
+    many models or segments. `sampled` says what looked at a part of the cases. Scores, coverage and
+    calibration of quantiles look at all of them, and so do recalibration where a likelihood chooses the
+    temperature, and the numbers that are told of groups: those that were found in a part of the cases, and do
+    not stand out in all of them, are left out.
 
     Examples
     --------
@@ -156,7 +157,7 @@ def report(
         models=tuple(models),
         comparison=comparison,
         choices=choices_of(data, tests, seed),
-        sampled=(*plan.sampled(models, recalibrate, comparison is not None), *notes, *in_part(parts)),
+        sampled=(*plan.sampled(models, comparison is not None), *notes, *in_part(parts)),
         n_samples=len(data),
         family=_family(data, [model.name for model in models]),
         made=today(),
@@ -229,7 +230,7 @@ class _Plan:
             return self.rows
         return self.fewer if self.rows is None else self.rows[self.fewer]
 
-    def sampled(self, models: Sequence[ModelReport], recalibrated: bool, compared: bool) -> list[str]:
+    def sampled(self, models: Sequence[ModelReport], compared: bool) -> list[str]:
         """What looked at a part of the cases, in sentences."""
         n = len(self.data)
         said: list[str] = []
@@ -241,7 +242,9 @@ class _Plan:
         groups = any(model.witness is not None for model in models)  # looked for where an error is found
         what = ["the search for groups"] if groups else []
         what += ["the comparison of models"] if compared else []
-        what += ["recalibration"] if recalibrated else []
+        mended = [model.mended for model in models if model.mended is not None]
+        what += ["tests after recalibration"] if any(one.scored == n for one in mended) else []
+        what += ["recalibration"] if any(one.scored < n for one in mended) else []
         if self.searched is not None and self.fewer is not None and what:
             listed = names_in_words([f"{what[0][0].upper()}{what[0][1:]}", *what[1:]])
             told = "; groups are told as they are in all of them" if groups else ""
@@ -288,9 +291,8 @@ class _Plan:
                 where, groups = self._groups(model, where, left_out)
         mending: Mended | None = None
         if recalibrate:
-            before = test if self.fewer is None else None
             with self.stages.part(MENDING):
-                found = mended(model.some(self.searched), before, self.seed, self.n_resamples)
+                found = mended(model, test, self.searched, self.seed, self.n_resamples)
             mending = found if isinstance(found, Mended) else None
             left_out += [found] if isinstance(found, str) else []
         by_part: Segments | None = None

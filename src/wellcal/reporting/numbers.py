@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy, widen
+from wellcal._arrays.round_numbers import how_many
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.result import TestResult
@@ -25,9 +26,13 @@ from wellcal.measures.quantiles import (
 from wellcal.measures.quantiles.known_levels import has_intervals
 from wellcal.measures.running.means import SCORES
 from wellcal.measures.scores import brier, crps, energy_score
-from wellcal.measures.scores.casewise import nll, pinball_loss, pinball_of_cases
+from wellcal.measures.scores.casewise import log_prob_of_cases, nll, pinball_loss, pinball_of_cases
+from wellcal.measures.wording import impossible_phrase
 from wellcal.predictions import Quantiles, Samples
 from wellcal.reporting.data import ModelData
+
+INFINITE = "infinite"
+"""What the provenance of a score says of cases that make it infinite."""
 
 
 def error_of(some: ModelData, test: TestResult) -> Estimate:
@@ -76,12 +81,33 @@ def scores_of(model: ModelData) -> dict[str, Estimate]:
                 value = score(y, predictions)
         except (TypeError, ValueError):  # a family that does not have it
             continue
+        if np.isposinf(float(value)) and name == "NLL":
+            value = replace(value, provenance={**value.provenance, INFINITE: _impossible(model)})
         if model.clusters is not None:
             value = replace(value, standard_error=_clustered_error(name, model))
-        if value.standard_error is not None and np.isfinite(float(to_numpy(value.standard_error))):
-            value.confidence_interval(LEVEL)
+        known_interval(value)  # which is stored with it
         found[name] = value
     return found
+
+
+def _impossible(model: ModelData) -> str:
+    """How many cases have an infinite NLL."""
+    checked = model.predictions.check_targets(model.targets)
+    with np.errstate(all="ignore"):
+        logs = np.asarray(to_numpy(log_prob_of_cases(checked, model.predictions)))
+    of_densities = model.predictions.continuous
+    lost = int(np.isneginf(logs).sum())
+    return f"{how_many(lost)} had density 0 for what happened" if of_densities else impossible_phrase(lost)
+
+
+def known_interval(estimate: Estimate) -> Interval | None:
+    """The 95% interval of an estimate; None where it has none, as an infinite score."""
+    error = estimate.standard_error
+    known = error is not None and bool(np.isfinite(float(to_numpy(error))))
+    if not (estimate.intervals or known or (error is None and estimate.cases is not None)):
+        return None
+    found = estimate.confidence_interval(LEVEL)
+    return found if np.isfinite(found.high - found.low) else None
 
 
 def _clustered_error(name: str, model: ModelData) -> float | None:

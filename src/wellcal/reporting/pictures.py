@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.registry import Rules
+from wellcal._arrays.seeds import as_generator
 from wellcal.comparison import Comparison, Comparisons
 from wellcal.comparison.differences import Difference
 from wellcal.comparison.several import Pair
@@ -54,6 +55,7 @@ from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.running.table import Measured
 from wellcal.measures.yardstick import Yardstick
 from wellcal.monitoring import MonitorChange, MonitorStatus
+from wellcal.reporting.data import DRAWN, at_most
 from wellcal.reporting.pieces import Choices, ExampleCase, Mended, SegmentReport, Segments, WorstGroup
 from wellcal.scaling import CrossFitted, TemperatureScaling
 from wellcal.witnesses import Witness
@@ -201,7 +203,9 @@ FITTED = "What did the temperature do to the cases that it was fitted to?"
 @pictures.register(Comparisons)
 @pictures.register(Comparison)
 def _of_comparison(found: Comparison | Comparisons) -> Pictures:
-    draw = lambda: ComparisonDisplay.from_result(found)  # noqa: E731
+    # Tables and sentences compare with the first in the ranking, too.
+    best = {"against": found.ranking[0]} if isinstance(found, Comparisons) else {}
+    draw = lambda: ComparisonDisplay.from_result(found, **best)  # noqa: E731
     known = found.differences if isinstance(found, Comparison) else found.pairs
     return {"comparison": ReportFigure("Differences between models", COMPARED, draw)} if known else {}
 
@@ -232,7 +236,15 @@ def _of_cross_fitted(found: CrossFitted) -> Pictures:
     given = found.scaling.fitting_cases
     if given is None or given[1].event_shape != ():
         return {}
-    draw = lambda: RecalibrationDisplay.from_result(found)  # noqa: E731
+    targets, predictions = given
+
+    def draw() -> Any:
+        rows = at_most(len(predictions), DRAWN, as_generator(None))
+        if rows is None:
+            return RecalibrationDisplay.from_result(found)
+        some = replace(found, predictions=found.predictions[rows])
+        return RecalibrationDisplay.from_result(some, targets[rows], predictions[rows])
+
     return {"mended": ReportFigure("Before and after recalibration", MENDED, draw)}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import seed_text
 from wellcal.comparison.differences import Difference, change_in_words
 from wellcal.hypotests.findings.finding import Finding, together
@@ -120,6 +121,9 @@ class SegmentReport(Presentable):
         Number of segments that were tested.
     note
         Why there is no test, or that it looked at a part of the cases; empty otherwise.
+    pvalue_floor
+        The same as `pvalue` where that is a bound, since tests cannot have smaller p-values from their
+        resamples; None elsewhere.
     """
 
     variable: str
@@ -129,6 +133,13 @@ class SegmentReport(Presentable):
     pvalue: float
     count: int
     note: str = ""
+    pvalue_floor: float | None = None
+
+    @property
+    def in_part(self) -> int | None:
+        """Number of cases that were tested, where these are not all; else None."""
+        tested = self.n_samples if self.test is None else self.test.n_samples
+        return tested if tested < self.n_samples else None
 
     @property
     def rejected(self) -> bool:
@@ -145,9 +156,10 @@ class SegmentReport(Presentable):
         """In one sentence, p-value adjusted."""
         if self.test is None:
             return f"Not tested {self.where}: {self.note}."
-        sure = f"{pvalue_phrase(self.pvalue)} for {self.count} segments together"
+        sure = f"{pvalue_phrase(self.pvalue, self.pvalue_floor)} for {self.count} segments together"
         if not self.rejected:
-            return f"No miscalibration found {self.where} ({sure})."
+            some = "" if self.in_part is None else f" in the {how_many(self.in_part)} tested"
+            return f"No miscalibration found {self.where}{some} ({sure})."
         told = f": {together(self.findings)}" if self.findings else ""
         return f"Miscalibrated {self.where} ({sure}){told}."
 
@@ -192,7 +204,9 @@ class Segments(Presentable):
             return "No segment has enough cases for a test."
         found = self.rejected
         if not found:
-            return f"No miscalibration found in any of {tested} segments."
+            most = max((one.in_part for one in self.segments if one.in_part is not None), default=None)
+            some = "" if most is None else f", of each of which {how_many(most)} at most were tested"
+            return f"No miscalibration found in any of {how_many(tested, 'segment')}{some}."
         many = "1 segment" if len(found) == 1 else f"{len(found)} segments"
         named = [one.where for one in found[:_NAMED]]
         if len(found) > _NAMED:
@@ -228,6 +242,10 @@ class Mended(Presentable):
         helps. The first is the one that is told.
     cross_fitted
         All of it: :class:`wellcal.scaling.CrossFitted`.
+    rejected
+        Whether the report calls the model miscalibrated, by a test that may have seen more cases.
+    n_samples
+        Number of cases of the report.
     """
 
     remedy: str
@@ -235,6 +253,18 @@ class Mended(Presentable):
     after: Estimate
     differences: tuple[Difference, ...]
     cross_fitted: CrossFitted
+    rejected: bool
+    n_samples: int
+
+    @property
+    def scored(self) -> int:
+        """Number of cases that temperatures are fitted to, and scores are those of."""
+        return len(self.cross_fitted.folds)
+
+    @property
+    def tested(self) -> int:
+        """Number of cases that are tested before and after."""
+        return self.cross_fitted.before.n_samples
 
     @property
     def score(self) -> str:
@@ -269,16 +299,19 @@ class Mended(Presentable):
     @property
     def verdict(self) -> str:
         """In one sentence."""
-        before, after = self.cross_fitted.before, self.cross_fitted.after
-        sure = f"({after.pvalue_statement})"
-        if after.pvalue <= ALPHA:
-            tested = (
-                f"still miscalibrated {sure}" if before.pvalue <= ALPHA else f"miscalibrated only then {sure}"
-            )
+        some = f"in the {how_many(self.tested)} tested"
+        before, after = self.pvalue_before <= ALPHA, self.pvalue_after <= ALPHA
+        part, sure = self.tested < self.n_samples, f"({self.cross_fitted.after.pvalue_statement})"
+        where = f" {some}" if part else ""
+        if after:
+            what = "still miscalibrated" if before or self.rejected else "miscalibrated only then"
+            tested = f"{what}{where} {sure}"
+        elif self.rejected and not before:  # too few cases for what all of them show
+            tested = f"{some}, which do not show the error before, none is found then {sure}"
         else:
-            when = "then" if before.pvalue <= ALPHA else "before or then"
-            tested = f"no miscalibration found {when} {sure}"
-        return f"With {self.remedy}, fitted on other cases, {self.gain}; {tested}."
+            tested = f"no miscalibration found {'then' if before else 'before or then'}{where} {sure}"
+        looked = f"in {self.scored:,} of the cases, " if self.scored < self.n_samples else ""
+        return f"With {self.remedy}, fitted on other cases, {looked}{self.gain}; {tested}."
 
     def to_dict(self) -> dict[str, Any]:
         """All but single cases, as plain values, ready for JSON."""
@@ -291,6 +324,8 @@ class Mended(Presentable):
             "after": self.after.to_dict(),
             "pvalue_before": self.pvalue_before,
             "pvalue_after": self.pvalue_after,
+            "scored": self.scored,
+            "tested": self.tested,
             "differences": [found.to_dict() for found in self.differences],
             "cross_fitted": fitted,
         }
@@ -307,7 +342,7 @@ class Mended(Presentable):
             *rows,
             (
                 "cases",
-                f"{self.cross_fitted.before.n_samples:,}, in {len(self.cross_fitted.temperatures)} folds",
+                f"{self.scored:,}, in {len(self.cross_fitted.temperatures)} folds; {self.tested:,} tested",
             ),
         ]
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from wellcal import __version__
+from wellcal._arrays.characters import writable
 from wellcal.displays._style import css_variables, to_svg
 from wellcal.reporting.inline import inline_svg, size_of
 from wellcal.reporting.pictures import ReportFigure
 from wellcal.reporting.view import Picture
 
+_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|recalibrate=True)")
 _POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{hash}'; "
     "base-uri 'none'; form-action 'none'"
@@ -27,12 +30,30 @@ def templates() -> Any:
         import jinja2
     except ImportError:
         raise ImportError("pages need jinja2: pip install 'wellcal[report]'") from None
-    return jinja2.Environment(
+    found = jinja2.Environment(
         loader=jinja2.PackageLoader("wellcal.reporting"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+    )
+    found.filters["with_code"] = with_code
+    return found
+
+
+def with_code(text: str) -> Any:
+    """A text, escaped, in which options of commands and of functions are code, so that no line breaks them.
+
+    Examples
+    --------
+    >>> with_code("a<b: recalibrate=True, or --recalibrate.")
+    Markup('a&lt;b: <code>recalibrate=True</code>, or <code>--recalibrate</code>.')
+    """
+    from markupsafe import Markup, escape
+
+    parts = _OPTION.split(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
     )
 
 
@@ -64,7 +85,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
         version=__version__,
         **values,
     )
-    return page
+    return writable(page)
 
 
 def picture_in(figure: ReportFigure, anchor: str) -> Picture:

@@ -25,6 +25,7 @@ from wellcal.measures.wording import RATIOS, error_phrase
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.examples import called_impossible
+from wellcal.reporting.numbers import INFINITE, known_interval
 from wellcal.reporting.pieces import Choices, ExampleCase, Mended, Segments, WorstGroup
 from wellcal.witnesses import Witness
 
@@ -35,6 +36,9 @@ PLACED = {CENTRE_TREND, SPREAD_TREND, "trend of the correlation", "group", CLASS
 """Kinds of findings that say for which predictions they hold."""
 
 _NEARLY_ALL = 0.95  # share of cases that a group has which is no place
+
+ALL_KINDS = "errors of all kinds together"
+"""What the size of an error is about that was not found."""
 
 POINTER = f": {WITNESS}"
 """What a test says where it names no kind of error; a report has looked there already."""
@@ -256,10 +260,7 @@ class Report(Presentable):
     @property
     def tied(self) -> tuple[str, ...]:
         """Models that are not shown to be worse than the best one."""
-        if self.comparison is None:
-            return ()
-        worse = {pair.worse for pair in self.comparison.shown if pair.better == self.best.name}
-        return tuple(model.name for model in self.models[1:] if model.name not in worse)
+        return () if self.comparison is None else self.comparison.tied
 
     @property
     def verdict(self) -> str:
@@ -342,12 +343,12 @@ class Report(Presentable):
 
 def _at_most(size: Yardstick) -> str:
     """What is known of an error that was not found."""
-    start, sure = "errors of all kinds together: no further off than a model whose", "(95% confidence)"
+    start, sure = f"{ALL_KINDS}: no further off than a model whose", "(95% confidence)"
     unknown = "cannot be said from so few cases"
     if size.most is not None:
         return f"{start} {RATIOS[size.kind][0]} {size.most_words('')} {sure}"
     if size.high_beyond and (size.other_beyond or size.other is None):
-        return f"errors of all kinds together: how far off it is {unknown}"
+        return f"{ALL_KINDS}: how far off it is {unknown}"
     known = size.high if size.other is None or not size.high_beyond else size.other[2]
     return f"{start} {error_phrase(size.kind, known)} {sure}; how far to the other side {unknown}"
 
@@ -393,10 +394,10 @@ def _lowered(sentence: str) -> str:
 
 
 def _with_interval(score: Estimate, name: str = "") -> str:
-    text = f"{name} {float(score):.4g}".strip()
-    if not score.intervals:
-        return text
-    return f"{text} ({score.intervals[0].low:.4g} to {score.intervals[0].high:.4g})"
+    text, found = f"{name} {float(score):.4g}".strip(), known_interval(score)
+    if found is None:
+        return f"{text}: {score.provenance[INFINITE]}" if INFINITE in score.provenance else text
+    return f"{text} ({found.low:.4g} to {found.high:.4g})"
 
 
 def coverage_in_words(found: IntervalCoverage) -> str:

@@ -259,8 +259,9 @@ def _mending(report: Report, album: Album) -> Iterator[Part]:
             continue
         shown = album.all_of(figures, "mended")
         tables = [mended_table(model.mended)]
+        some = f" of {how_many(model.mended.tested)}" if model.mended.tested < report.n_samples else ""
         texts = [
-            "On cases that the recalibration was not fitted to. The calibration test has "
+            f"On cases that the recalibration was not fitted to. The calibration test{some} has "
             f"{_chance(model.mended.cross_fitted.before)} before it, and after it, approximately, "
             f"{_chance(model.mended.cross_fitted.after)}."
         ]

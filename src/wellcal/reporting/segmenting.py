@@ -15,6 +15,7 @@ from wellcal.hypotests import calibration_test
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.pvalues import advise_of_few_resamples, holm
 from wellcal.hypotests.result import TestResult
+from wellcal.measures.presentation import at_floor
 from wellcal.predictions.cut_by_targets import without_targets
 from wellcal.reporting.data import ModelData, at_most, gathered
 from wellcal.reporting.pieces import SegmentReport, Segments
@@ -118,7 +119,7 @@ def by_segment(
     tested = [result for result in results if result is not None]
     count = len(tested)
     advise_of_few_resamples(tested, count, ALPHA, f"an error in one of {count} segments")
-    adjusted = iter(holm([result.pvalue for result in tested]))
+    adjusted = iter(adjusted_pvalues(tested))
     return Segments(
         tuple(
             SegmentReport(
@@ -126,14 +127,26 @@ def by_segment(
                 segment.where,
                 len(segment.rows),
                 result,
-                1.0 if result is None else next(adjusted),
+                pvalue,
                 count,
                 note,
+                floor,
             )
             for segment, result, note in zip(segments, results, notes, strict=True)
+            for pvalue, floor in [(1.0, None) if result is None else next(adjusted)]
         ),
         _hypothesis(segments),
     )
+
+
+def adjusted_pvalues(tests: Sequence[TestResult]) -> list[tuple[float, float | None]]:
+    """p-values adjusted for their number, each with itself as its floor where it is no more than a bound.
+
+    It is one where it would be smaller if those tests had a smaller p-value that cannot have one.
+    """
+    pvalues = holm([test.pvalue for test in tests])
+    least = holm([0.0 if at_floor(test.pvalue, test.pvalue_floor) else test.pvalue for test in tests])
+    return [(found, found if low < found else None) for found, low in zip(pvalues, least, strict=True)]
 
 
 def segments_alone(

@@ -13,9 +13,10 @@ from wellcal.comparison.several import Pair
 from wellcal.comparison.shares import called, clearest, explained
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.measures.estimate import Estimate
-from wellcal.measures.presentation import pvalue_sign, pvalue_text
+from wellcal.measures.presentation import pvalue_sign
 from wellcal.reporting.first_screen import how_large, mending, sentence, where
-from wellcal.reporting.pieces import ExampleCase, Mended, Segments
+from wellcal.reporting.numbers import INFINITE, known_interval
+from wellcal.reporting.pieces import ExampleCase, Mended, SegmentReport, Segments
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.view import NOTHING, Cell, Table, number_cell
 
@@ -29,9 +30,11 @@ def models_table(report: Report) -> Table:
     if report.comparison is not None:
         told = explained([report.comparison.measure])
         measured = called(report.comparison.measure)
-        header.append(Cell(f"{measured[0].upper()}{measured[1:]} above the best", number=True))
+        named = f"{measured[0].upper()}{measured[1:]}, less that of {report.best.name}"
+        header.append(Cell(named, number=True))
     rows = [_row(report, rank, model, mended) for rank, model in enumerate(report.models)]
-    return Table(header, rows, "; ".join(["Best first", *told]))
+    order = f"Best first{'; ties: not miscalibrated, then better scores first' if report.tied else ''}"
+    return Table(header, rows, "; ".join([order, *told]))
 
 
 def _row(report: Report, rank: int, model: ModelReport, mended: bool) -> list[Cell]:
@@ -58,28 +61,29 @@ def estimate_cell(estimate: Estimate | None) -> Cell:
     """A number with its interval below it, where there is one."""
     if estimate is None:
         return NOTHING
-    under = ""
-    if estimate.standard_error is not None or estimate.cases is not None:
-        interval = estimate.confidence_interval()
-        known = math.isfinite(interval.high - interval.low)  # not of an infinite score
-        under = f"{interval.low:.4g} to {interval.high:.4g}" if known else ""
+    interval = known_interval(estimate)
+    under = str(estimate.provenance.get(INFINITE, ""))
+    if interval is not None:
+        under = f"{interval.low:.4g} to {interval.high:.4g}"
     return number_cell(f"{float(estimate):.4g}", float(estimate), under)
 
 
 def _difference(comparison: Comparisons, best: str, name: str) -> Cell:
     if name == best:
-        return Cell("best", value=0.0, number=True)
+        return Cell("tied for best" if comparison.tied else "best", value=0.0, number=True)
     pair = _pair(comparison, best, name)
     found = next(gap for gap in pair.differences if gap.measure == comparison.measure)
     sign = 1.0 if pair.second == best else -1.0  # the other model less the best one
     interval = found.confidence_interval()
     low, high = sorted((sign * interval.low, sign * interval.high))
-    under = f"{low:.2g} to {high:.2g}" if found.holds else "no interval"
+    value = f"{sign * found.value:+.2g}"
     if pair not in comparison.shown:
-        under += "; a tie"
-    elif low <= 0.0 <= high:
+        told = f"{value} ({low:.2g} to {high:.2g})" if found.holds else "both may be calibrated"
+        return number_cell("a tie", sign * found.value, told)
+    under = f"{low:.2g} to {high:.2g}"
+    if low <= 0.0 <= high:
         under += f"; shown by {clearest(pair.differences).measure}"
-    return number_cell(f"{sign * found.value:+.2g}", sign * found.value, under)
+    return number_cell(value, sign * found.value, under)
 
 
 def _pair(comparison: Comparisons, first: str, second: str) -> Pair:
@@ -102,6 +106,12 @@ def _sizes(model: ModelReport) -> dict[str, Cell]:
     found["In words"] = Cell(large.main, under=large.more)
     between = f"{ends.level:.0%} interval {ends.low:.3g} to {ends.high:.3g}"
     found["Calibration error (KCE)"] = Cell(f"{float(model.kce):.3g}", under=between)
+    if not model.rejected and model.size is not None:
+        what, _, most = model.size.partition(": ")
+        found[sentence(what).rstrip(".")] = Cell(sentence(most))
+    if model.ece is not None:
+        how = "from bins of predicted probabilities; by chance above 0 also if calibrated"
+        found["Expected calibration error (ECE)"] = Cell(f"{float(model.ece):.3g}", under=how)
     _, _, why = test.pvalue_statement.partition(", ")
     found["p-value"] = Cell(_pvalue(model), under=why)
     if test.effect_size is not None:
@@ -189,12 +199,17 @@ def segments_table(found: Segments) -> Table:
         [
             Cell(sentence(one.where).rstrip("."), value=one.where),
             number_cell(f"{one.n_samples:,}", one.n_samples),
-            NOTHING if one.test is None else number_cell(pvalue_text(one.pvalue), one.pvalue),
+            NOTHING if one.test is None else number_cell(_adjusted(one), one.pvalue),
             Cell(one.verdict, under=one.note if one.test is not None else ""),
         ]
         for one in found.segments
     ]
     return Table(header, rows)
+
+
+def _adjusted(one: SegmentReport) -> str:
+    """An adjusted p-value below the name of its column, which has no room for more than a sign."""
+    return pvalue_sign(one.pvalue, one.pvalue_floor).removeprefix("p ").removeprefix("= ")
 
 
 def examples_table(examples: Sequence[ExampleCase], caption: str = "Cases that show it") -> Table | None:

@@ -37,8 +37,8 @@ class CrossFitted(Presentable):
     Attributes
     ----------
     before, after
-        Tests of the predictions as given and of the recalibrated ones, of all cases and with one kernel.
-        See Notes for what the p-value of `after` is.
+        Tests of the predictions as given and of the recalibrated ones, of the same cases (all of them, but
+        in a report of many) and with one kernel. See Notes for what the p-value of `after` is.
     nll_before, nll_after
         Mean negative log-likelihoods of the same predictions.
     gained
@@ -151,7 +151,7 @@ class CrossFitted(Presentable):
     def _rows(self) -> list[Row]:
         before, after = self.before, self.after
         each = ", ".join(f"{T:.3g}" for T in self.temperatures)
-        folds, n = len(self.temperatures), before.n_samples
+        folds, n = len(self.temperatures), len(self.folds)
         return [
             ("predictions", f"{self.scaling.family_}, {n:,} cases, cross-fitted in {folds} folds"),
             ("SKCE", f"{float(before.estimate):.4g} before, {float(after.estimate):.4g} after"),
@@ -224,6 +224,40 @@ def cross_fit(
     >>> found.before.pvalue < 0.01 < found.after.pvalue
     True
     """
+    options: dict[str, Any] = {"method": method, "rng": rng, "n_resamples": n_resamples, "before": before}
+    return cross_fit_all(
+        y,
+        pred,
+        None,
+        scaling=scaling,
+        objective=objective,
+        folds=folds,
+        kernel=kernel,
+        **options,
+        **fit_options,
+    )
+
+
+def cross_fit_all(
+    y: object,
+    pred: object,
+    tested: NDArray | None,
+    *,
+    scaling: TemperatureScaling | None = None,
+    objective: str = "nll",
+    folds: int | None = None,
+    kernel: Kernel | None = None,
+    method: str = "auto",
+    rng: int | np.random.Generator | None = None,
+    n_resamples: int | None = None,
+    before: TestResult | None = None,
+    **fit_options: Any,
+) -> CrossFitted:
+    """`cross_fit` of many cases: likelihoods are linear in their number, and tests see those of some rows.
+
+    `tested` are these rows, in their order; None for all. `before` is a test of just these. The other
+    arguments are those of :func:`cross_fit`.
+    """
     one_of(objective, "objective", OBJECTIVES)
     template = TemperatureScaling() if scaling is None else scaling
     if not isinstance(template, TemperatureScaling):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -231,12 +265,14 @@ def cross_fit(
     targets, predictions = numpy_data(y, pred)
     for_test = as_generator(rng)
     generator = for_test.spawn(1)[0]
+    seen = slice(None) if tested is None else tested
+    n_tested = len(predictions) if tested is None else len(tested)
     if folds is None:
-        folds = max(min(FOLDS, len(predictions) // 2), 2)
-    fold_of = draw_folds(len(predictions), folds, generator)
+        folds = max(min(FOLDS, n_tested // 2), 2)
+    fold_of = _folds_of(len(predictions), tested, folds, generator)
     if before is not None:
-        kernel = _tested(before, len(predictions), kernel)
-    chosen = default_kernel(predictions) if kernel is None else kernel
+        kernel = _tested(before, n_tested, kernel)
+    chosen = default_kernel(predictions[seen]) if kernel is None else kernel
     if objective == "skce":
         fit_options = {"kernel": chosen, **fit_options}
     options: dict[str, Any] = {"kernel": chosen, "method": method, "n_resamples": n_resamples}
@@ -248,7 +284,7 @@ def cross_fit(
     stages = Stages("recalibration", 2.0 + (before is None) + _FITTING * (folds + 1.0))
     if before is None:  # with the numbers that a test by itself would have drawn: one model, one p-value
         with stages.part(1.0):
-            before = calibration_test(targets, predictions, rng=for_test, **options)
+            before = calibration_test(take_rows(targets, seen), predictions[seen], rng=for_test, **options)
     parts: list[Predictions] = []
     order: list[NDArray] = []
     temperatures: list[float] = []
@@ -258,8 +294,10 @@ def cross_fit(
         with stages.part(_FITTING):
             from_others = fitted(others)
         recalibrated = from_others.transform(predictions[own])
+        known = slice(None) if tested is None else np.isin(own, tested, assume_unique=True)
         with stages.part(1.0 / folds):
-            test = calibration_test(take_rows(targets, own), recalibrated, rng=generator, **options)
+            some = take_rows(targets, own[known]), recalibrated[known]
+            test = calibration_test(*some, rng=generator, **options)
         parts.append(recalibrated)
         order.append(own)
         temperatures.append(from_others.temperature_)
@@ -267,12 +305,12 @@ def cross_fit(
     joined = concatenate(parts, [f"fold {k}" for k in range(folds)], "folds")
     after = joined[np.argsort(np.concatenate(order))]
     with stages.part(1.0):
-        tested = calibration_test(targets, after, rng=generator, **options)
+        then = calibration_test(take_rows(targets, seen), after[seen], rng=generator, **options)
     with stages.part(_FITTING):
         of_all = fitted(np.arange(len(predictions)))
     found = CrossFitted(
         before=before,
-        after=tested,
+        after=then,
         nll_before=nll(targets, predictions),
         nll_after=nll(targets, after),
         fold_pvalues=np.array(pvalues),
@@ -294,6 +332,14 @@ def _gained(targets: Array, before: Predictions, after: Predictions) -> Differen
         checked = before.check_targets(targets)
         first, second = (-np.asarray(log_prob_of_cases(checked, batch)) for batch in (before, after))
     return paired("NLL", first, second) if np.isfinite([first, second]).all() else None
+
+
+def _folds_of(n: int, tested: NDArray | None, folds: Any, rng: np.random.Generator) -> NDArray:
+    """Fold of each case; those that are tested are spread over all folds alike."""
+    fold_of = draw_folds(n, folds, rng)
+    if tested is not None:
+        fold_of[tested] = draw_folds(len(tested), folds, rng)
+    return fold_of
 
 
 def _tested(before: Any, n: int, kernel: Kernel | None) -> Kernel | None:

@@ -195,7 +195,7 @@ def test_segments_in_rows() -> None:
     display = SegmentsDisplay.from_result(report.best.segments)
     assert display.rejected == (True, False)
     assert display.finding.endswith("1 segment does not follow its predictions.")
-    assert display.rows[0].startswith("for region = north, 40 cases (p = ")
+    assert display.rows[0].startswith("for region = north, 40 cases (p <= ")
     assert all(
         0.0 <= low <= value <= high
         for low, value, high in zip(display.low, display.values, display.high, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from wellcal.hypotests.setup import make_setup
 from wellcal.hypotests.tails import SMALLEST
 from wellcal.measures.presentation import at_floor, pvalue_phrase
 from wellcal.monitoring.status import MonitorStatus
+from wellcal.reporting.segmenting import adjusted_pvalues, segments_alone
+from wellcal.reporting.tables import segments_table
 
 N = 60
 MU = np.linspace(-1.0, 1.0, N)
@@ -233,3 +236,25 @@ def test_cross_fitting() -> None:
         rng.normal(mu, 3.0), wc.Normal(mu, np.ones(120)), method="exact", n_resamples=99, rng=0
     )
     assert re.search(r"before +p <= \S+ the smallest that", repr(found))
+
+
+def test_adjusted_for_segments_it_is_a_bound_too() -> None:
+    which = np.repeat(["a", "b"], N // 2)
+    y = np.random.default_rng(4).normal(MU + 1.5 * (which == "a"), 1.0)
+    found = segments_alone(y, PRED, {"at": which}, seed=0, n_resamples=199)
+    first, second = found.segments
+    assert first.test is not None
+    assert first.test.at_floor
+    assert first.verdict.startswith(
+        "Miscalibrated for at = a (p <= 0.01, the smallest that resampling can give for 2 segments together)"
+    )
+    shown = [row[2].text for row in segments_table(found).rows]
+    assert shown == ["<= 0.01", f"{second.pvalue:.3g}"]
+    assert second.pvalue_floor is None
+    assert found.figures["segments"].display.rows[0] == "for at = a, 30 cases (p <= 0.01)"
+
+
+def test_what_others_bound_is_a_bound() -> None:
+    """Of two segments at .01 and .012, the second is adjusted to what the first one is."""
+    seen: Any = [SimpleNamespace(pvalue=p, pvalue_floor=0.01) for p in (0.01, 0.012, 0.2)]
+    assert adjusted_pvalues(seen) == [(0.03, 0.03), (0.03, 0.03), (0.2, None)]

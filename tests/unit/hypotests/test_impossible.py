@@ -68,6 +68,31 @@ def test_a_single_impossible_case_is_enough() -> None:
     assert after.yardstick.kind == "temperature"
 
 
+@pytest.mark.parametrize(("sharpness", "side"), [(0.4, "too high"), (4.5, "too low")])
+def test_one_impossible_case_leaves_the_direction_of_the_error(sharpness: float, side: str) -> None:
+    pred = special.softmax(sharpness * Z, axis=1)
+    size = wc.calibration_test(Y, pred, rng=0, n_resamples=199).yardstick
+    wrong = int(np.flatnonzero(TOP != Y)[0])
+    pred[wrong] = np.eye(3)[TOP[wrong]]
+    found = wc.calibration_test(Y, pred, rng=0, n_resamples=199)
+    assert kinds(found) == ["impossible", "confidence"]
+    assert found.yardstick is not None
+    assert side in size.sentence
+    assert side in found.yardstick.sentence
+    assert found.yardstick.ratio == pytest.approx(size.ratio, rel=0.25)
+
+
+def test_without_a_direction_the_likelier_side_is_told() -> None:
+    events = special.expit(3.0 * Z[:, 0])
+    y = (np.random.default_rng(3).uniform(size=N) < events).astype(int)
+    pred = special.expit(Z[:, 0])  # three times the temperature
+    pred[int(np.argmin(np.where(y == 1, pred, 2.0)))] = 0.0
+    found = wc.calibration_test(y, pred, rng=0, n_resamples=199).yardstick
+    assert not found.directed
+    assert found.ratio > 2.0
+    assert "temperature is wrong by a factor of" in found.sentence
+
+
 def test_nearly_nothing_is_called_so() -> None:
     tiny = np.array([[1.0 - 1e-13, 1e-13], [0.5, 0.5]])
     found = impossible_finding(np.array([1, 0]), wc.Categorical(tiny))

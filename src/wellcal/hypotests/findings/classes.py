@@ -106,7 +106,8 @@ class ClassClaims(Claims):
         start = f"the most probable class is right {told.seen} of the time"
         sentence = f"{start} ({told.ends}), predicted {told.said}"
         short = f"{start}, predicted {told.said}"
-        return perhaps(Finding(sentence, CONFIDENCE, short, share, (low, high), LEVEL, found.pvalue), said)
+        finding = Finding(sentence, CONFIDENCE, short, share, (low, high), LEVEL, found.pvalue, said)
+        return perhaps(finding, said)
 
 
 def tempered(probabilities: NDArray, targets: NDArray) -> NDArray:

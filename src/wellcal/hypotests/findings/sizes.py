@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from wellcal.hypotests.findings.classes import CONFIDENCE
 from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.impossible import IMPOSSIBLE
 from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
 from wellcal.measures import yardstick
 from wellcal.measures.estimate import Estimate
@@ -16,7 +18,7 @@ from wellcal.predictions.alterations import MEANS, SPREADS, TEMPERATURE
 
 OF_ALL_CASES = {
     SPREADS: {"spread": 1, "dispersion": -1, "coverage": 1, "range": -1},
-    TEMPERATURE: {"slope": 1, "temperature": -1},
+    TEMPERATURE: {"slope": 1, "temperature": -1, CONFIDENCE: 1},
     MEANS: {"shift": 0},
 }
 """Findings about all cases that give a kind of yardstick its direction.
@@ -88,8 +90,10 @@ def _farther(one: Yardstick, other: Yardstick) -> bool:
 
 def _directed(size: Yardstick, findings: Sequence[Finding]) -> Yardstick:
     """A yardstick in the direction that findings have, or in none where they have none, or both."""
-    # Shares are off where targets are shifted, too: they have a direction where nothing is clearer.
-    clear = [found for place, found in enumerate(findings) if place == 0 or found.expected is None]
+    # Shares are off where targets are shifted, too: they have a direction where nothing is clearer. That
+    # something was called impossible says nothing of one.
+    known = [found for found in findings if found.kind != IMPOSSIBLE]
+    clear = [found for place, found in enumerate(known) if place == 0 or found.expected is None]
     sides = set[int]().union(*(_sides(size, found) for found in clear))
     return size.towards(sides.pop() if len(sides) == 1 else None)
 
