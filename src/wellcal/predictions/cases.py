@@ -9,6 +9,7 @@ import numpy as np
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.labels import in_order_of, labels_of, same_labels, shown_label
 from wellcal._arrays.namespaces import is_array, namespace
+from wellcal._arrays.row_errors import Row, RowError
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.mistaken import asked
@@ -51,16 +52,19 @@ def check_one_order(y: object, predictions: Predictions) -> None:
     >>> check_one_order(mean, wc.Normal(mean, 1.0))
     >>> check_one_order(mean[::-1], wc.Normal(mean, 1.0))
     Traceback (most recent call last):
-    ValueError: y and the predictions are in different orders: row 0 is 'tue' in y and 'mon' in the ...
+    wellcal.RowError: y and the predictions are in different orders: row 0 is 'tue' in y and 'mon' in ...
     """
     own, theirs = labels_of(y), predictions.case_index
     if own is None or theirs is None or same_labels(own, theirs):
         return
     for row, (label, other) in enumerate(zip(own, theirs, strict=True)):
         if label != other:
-            raise ValueError(
-                f"y and the predictions are in different orders: row {row} is {shown_label(label)} in y and "
-                f"{shown_label(other)} in the predictions; cases come in the order of time: sort both by time"
+            raise RowError(
+                "y and the predictions are in different orders: ",
+                Row(row),
+                f" is {shown_label(label)} in y and {shown_label(other)} in the predictions",
+                argument="y",
+                remedy="cases come in the order of time: sort both by time",
             )
 
 
