@@ -159,6 +159,15 @@ def test_a_quotation_mark_that_swallows_rows_is_refused(
                 read("-" if name == "-" else tmp_path / name, **options)
 
 
+def test_marks_that_are_written_twice_take_one_pass() -> None:
+    """Steps from one to the next would be the square of their number: minutes."""
+    follower = Quotations("a.csv", ",", 3)
+    follower.follow(b'y,p,note\n1,2,"' + b'{""key"": ""text""}\n' * 20_000 + b'"\n')
+    follower.finish()
+    with pytest.raises(ReadError, match=r"opened in row 1 \(line 2\) and closed in line 20002"):
+        Quotations("a.csv", ",", 3).follow(b'y,p,note\n1,2,"' + b'{""k"": ""t""}\n' * 20_000 + b'"x\n')
+
+
 def test_rows_between_two_quotation_marks_are_no_note(tmp_path: Path) -> None:
     """A mark that closes at the end of an entry, far below, shows itself by what is between."""
     path = tmp_path / "a.csv"
@@ -169,7 +178,8 @@ def test_rows_between_two_quotation_marks_are_no_note(tmp_path: Path) -> None:
         read_table(path)
     # Notes over many lines, marks that are written twice, and marks that are letters, stay as they are.
     long = '"' + "one line, of a note\n" * 150 + '""quoted""\n"'
-    for note in (long, 'a 5" pipe', '"says ""no"" twice"', '""', '"""\n"""', 'a""b'):
+    people = '"' + "Smith, John, born in, the year, 1970\n" * 20 + '"'  # as many commas as a row
+    for note in (long, people, 'a 5" pipe', '"says ""no"" twice"', '""', '"""\n"""', 'a""b'):
         path.write_text(NOTES.replace("\n21,0.5,0.25,1.0,fine", f"\n21,0.5,0.25,1.0,{note}"))
         wanted = note[1:-1].replace('""', '"') if note.startswith('"') else note
         for table in (read_table(path), pa.concat_tables(list(read_batches(path)))):

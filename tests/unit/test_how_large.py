@@ -260,7 +260,7 @@ def test_yardsticks_in_words() -> None:
     other = wc.Yardstick("temperature", 1.05, 1.0, 1.1, other=(0.9, 1.0, 0.7))
     assert other.most_words() == "30% too low or 10% too high at most"
     known = wc.Yardstick("spreads", 0.8, 0.9, 0.7, other=(1.2, 1.1, 1.4))
-    assert known.most_words() == "30% wrong at most"
+    assert known.most_words() == "30% too small at most"
     assert error_phrase("shift", 0.25) == "targets are 0.25 standard deviations too high"
     assert percent(1.5) == "150%"
     assert wc.Yardstick.from_json(found.to_json()) == found

@@ -130,9 +130,13 @@ class Yardstick(Presentable):
         """The same in words, to be read after "spreads are"; that of each side where both may be meant."""
         if self.most is None:
             return None
-        if self.low == 1.0 and self.other is not None and self.most != 1.0:
-            return either_side(self.kind, (self.high, self.other[2]), at_most)
-        return wrong_phrase(self.most) + at_most
+        if self.most == 1.0:
+            return wrong_phrase(self.most) + at_most
+        if self.low != 1.0 and self.directed:
+            return either_side(self.kind, (self.high,), at_most)
+        if self.other is None or self.other_beyond:
+            return wrong_phrase(self.most) + at_most
+        return either_side(self.kind, (self.high, self.other[2]), at_most)
 
     def towards(self, side: int | None) -> Yardstick:
         """The same for an error of known direction, -1 for too small, or of none."""

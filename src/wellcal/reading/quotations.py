@@ -19,6 +19,8 @@ _BOM = b"\xef\xbb\xbf"
 _MANY, _MOST = 10, 0.9
 """Lines within one entry that make one look at them, and how many of them look like rows if they are some."""
 
+_NUMBERS = 2  # of a row, at least
+
 
 @dataclass(frozen=True)
 class Place:
@@ -74,10 +76,10 @@ class Quoted:
             bounds = np.append(bounds, len(text))
         return cls(bounds[::2], bounds[1::2])
 
-    def holds(self, position: int) -> bool:
-        """Whether a position is in one of them."""
-        k = int(np.searchsorted(self.opens, position)) - 1
-        return k >= 0 and position < int(self.closes[k])
+    def hold(self, positions: NDArray) -> NDArray:
+        """Whether positions are in one of them."""
+        k = np.searchsorted(self.opens, positions) - 1
+        return (k >= 0) & (positions < np.append(self.closes, 0)[k])
 
 
 def _among(signs: bytes) -> NDArray:
@@ -105,13 +107,10 @@ def whole_rows(text: bytes, delimiter: str) -> bytes:
     >>> whole_rows(b'y,note\n1,"a\nb"\n2,"c\nd', ",")
     b'y,note\n1,"a\nb"\n'
     """
-    quoted = Quoted.of(text.removeprefix(_BOM), delimiter)
-    shift = len(text) - len(text.removeprefix(_BOM))
-    end = len(text) - shift
-    while True:
-        end = max(text.rfind(sign, 0, end + shift) for sign in (b"\n", b"\r")) - shift
-        if end < 0 or not quoted.holds(end):
-            return text[: end + shift + 1]
+    plain = text.removeprefix(_BOM)
+    ends = np.flatnonzero(_among(b"\n\r")[np.frombuffer(plain, dtype=np.uint8)])
+    free = ends[~Quoted.of(plain, delimiter).hold(ends)]
+    return text[: len(text) - len(plain) + int(free[-1]) + 1] if len(free) else b""
 
 
 class Quotations:
@@ -199,9 +198,11 @@ class Quotations:
             if ends_open and k == len(opens) - 1 and opens[k] >= 0:
                 suspect = like  # the next block, or the end of the file, decides
             elif like or (opens[k] < 0 and self._suspect):
+                closed = self._line + text[: int(closes[k])].count(self._end)
                 raise self._error(
-                    f"a quotation mark is opened in {place(k)} and not closed before line "
-                    f"{self._line + text[: int(closes[k])].count(self._end)}: what is between looks like rows"
+                    f"a quotation mark is opened in {place(k)} and not closed before line {closed}: what is "
+                    "between looks like rows",
+                    "; if these lines are one entry, write the file without its column, or as Parquet",
                 )
         self._open = place(len(opens) - 1) if ends_open else None
         self._suspect = suspect
@@ -212,10 +213,9 @@ class Quotations:
     ) -> None:
         """Refuse entries over several lines that go on after they were closed."""
         opens, closes = quoted.opens, quoted.closes
-        last = broken.copy()  # stretches in which these entries end
-        goes_on = np.append(opens[1:] == closes[:-1] + 1, False)  # after a mark that is written twice
-        while goes_on[last].any():
-            last += goes_on[last]
+        # Stretches in which entries end: those that do not go on after a mark that is written twice.
+        final = np.flatnonzero(np.append(opens[1:] != closes[:-1] + 1, True))
+        last = final[np.searchsorted(final, broken)]
         ends = closes[last] + 1
         after = np.frombuffer(text, dtype=np.uint8)[np.minimum(ends, len(text) - 1)]
         bad = np.flatnonzero((ends < len(text)) & ~_among(self._delimiter.encode() + b"\n\r \t")[after])
@@ -227,11 +227,24 @@ class Quotations:
             )
 
     def _looks_like_rows(self, entry: bytes) -> bool:
-        """Whether most lines within an entry have as many parts as a row has entries."""
+        """Whether most lines within an entry have as many parts as a row has entries, and numbers among them.
+
+        Every row has a target and a prediction. Names, sentences and lines of a log have commas, too.
+        """
         inner, sign = entry.split(self._end)[1:-1], self._delimiter.encode()
         if self._columns < 3 or len(inner) < _MANY:
             return False
-        return sum(line.count(sign) == self._columns - 1 for line in inner) >= _MOST * len(inner)
+        parts = [line.split(sign) for line in inner]
+        like = [own for own in parts if len(own) == self._columns and sum(map(_is_number, own)) >= _NUMBERS]
+        return len(like) >= _MOST * len(inner)
 
-    def _error(self, told: str) -> ReadError:
-        return ReadError(f"{self._name}: {told}; close it, or write it twice")
+    def _error(self, told: str, otherwise: str = "") -> ReadError:
+        return ReadError(f"{self._name}: {told}; close it, or write it twice{otherwise}")
+
+
+def _is_number(part: bytes) -> bool:
+    try:
+        float(part)
+    except ValueError:
+        return False
+    return True

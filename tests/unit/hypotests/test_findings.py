@@ -207,6 +207,19 @@ def test_draws_are_compared_with_their_own_range() -> None:
     assert spread == pytest.approx(0.0, abs=0.02)
 
 
+def test_cases_of_draws_are_told_by_what_they_were_split_by() -> None:
+    """Errors go with the mean of draws and outcome: by the draws alone other cases would be meant."""
+    rng = np.random.default_rng(1)
+    mu = rng.normal(size=800)
+    draws = mu[:, None] + rng.normal(size=(800, 5))
+    y = mu + 1.6 * rng.normal(size=800)
+    (found,) = [f for f in told(y, wc.Samples(draws)) if f.by is not None]
+    assert "where the mean of draws and outcome is above 0.6, " in str(found)
+    together = np.mean(np.column_stack([draws, y]), axis=1) > 0.6
+    above = y > np.median(draws, axis=1)
+    assert f"{100 * above[together].mean():.0f}% of the time" in str(found)
+
+
 def vector_draws(seed: int, draws: int, spread: float) -> tuple[Any, Any]:
     rng = np.random.default_rng([seed, draws])
     mu = rng.normal(size=(N, 2))

@@ -20,7 +20,7 @@ from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.impossible import impossible_finding, without_log_odds
 from wellcal.hypotests.findings.reasons import ALPHA, NO_REASONS, Reasons, Seen, reasons_in, unnamed
 from wellcal.hypotests.findings.scalars import ScalarClaims
-from wellcal.hypotests.findings.splits import OUTER, SPREAD, Summary
+from wellcal.hypotests.findings.splits import OUTER, SPREAD, Summary, name_of_means
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
@@ -146,7 +146,7 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
     if predictions.event_shape != ():
         return _of_vectors(predictions, pooled, centre, spread)
     centre, spread = _said(predictions, pooled)
-    named = [Summary(name, values) for name, values in _named(predictions, centre, spread)]
+    named = [Summary(name, values) for name, values in _named(predictions, pooled, centre, spread)]
     columns = contrasts_of(centre, spread)
     if isinstance(predictions, Quantiles):
         levels, values = np.asarray(predictions.levels), np.asarray(to_numpy(predictions.values))
@@ -214,7 +214,9 @@ def _spread_is_known(spread: NDArray, draws: int) -> bool:
     return chance < _CHANCE * differ
 
 
-def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterator[tuple[str, NDArray]]:
+def _named(
+    predictions: Predictions, pooled: bool, centre: NDArray, spread: NDArray
+) -> Iterator[tuple[str, NDArray]]:
     if isinstance(predictions, Quantiles):
         levels = np.asarray(predictions.levels)
         level = float(levels[np.argmin(np.abs(levels - 0.5))])
@@ -222,7 +224,7 @@ def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterat
         yield (OUTER, spread)
         return
     known = predictions.supports("mean") and bool(np.isfinite(to_numpy(predictions.mean())).all())
-    yield (f"predicted {'mean' if known else 'median'}", centre)
+    yield (name_of_means(pooled) if known else "predicted median", centre)
     yield (SPREAD, spread)
 
 

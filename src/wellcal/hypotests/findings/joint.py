@@ -17,6 +17,7 @@ from wellcal.hypotests.findings.splits import (
     correlation_of,
     log_spread_of,
     mean_of,
+    name_of_means,
 )
 from wellcal.hypotests.findings.trends import (
     best_contrast,
@@ -40,9 +41,7 @@ class JointClaims(Claims):
         self.vectors = vectors
         centre, spread = vectors.mean[:, :_MOST_CENTRES], np.sqrt(np.mean(vectors.width**2, axis=1))
         self.columns = contrasts_of(centre, spread)
-        means = [
-            Summary(f"predicted mean of coordinate {j + 1}", column) for j, column in enumerate(centre.T)
-        ]
+        means = [Summary(name_of_means(vectors.pooled, j), column) for j, column in enumerate(centre.T)]
         wide = [Summary("predicted spread of all coordinates", spread)] if np.ptp(spread) > 0.0 else []
         self.summaries = [*means, *wide]
         self.chosen = vectors.chosen

@@ -27,6 +27,18 @@ class Summary(NamedTuple):
     values: NDArray
 
 
+def name_of_means(pooled: bool, coordinate: int | None = None) -> str:
+    """What cases are told by: errors of draws have a trend given the draws alone, and none given the pool.
+
+    Examples
+    --------
+    >>> name_of_means(False), name_of_means(True, coordinate=0)
+    ('predicted mean', 'mean of draws and outcome of coordinate 1')
+    """
+    name = "mean of draws and outcome" if pooled else "predicted mean"
+    return name if coordinate is None else f"{name} of coordinate {coordinate + 1}"
+
+
 class Split(NamedTuple):
     """Cases inside of a group, names of the group and of its complement, and what cases are split by."""
 

@@ -25,7 +25,7 @@ from wellcal.hypotests.findings.scalars import (
     spread_finding,
 )
 from wellcal.hypotests.findings.splits import SPREAD as PREDICTED_SPREAD
-from wellcal.hypotests.findings.splits import Summary
+from wellcal.hypotests.findings.splits import Summary, name_of_means
 from wellcal.hypotests.findings.trends import INDEPENDENT
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.vectors import MOST_COORDINATES
@@ -84,6 +84,7 @@ class VectorClaims(Claims):
             Whether the sum of all coordinates is known, so that they cannot be too high together.
         """
         self.centre, self.unit, self.mean, self.width = centre, spread, mean, width
+        self.pooled = pool is not None
         self.pool = None if pool is not None and pool <= _FEW_DRAWS else pool
         self.units = PLAIN if self.pool is None else AmongDraws(self.pool - 1)
         dimension = centre.shape[1]
@@ -93,7 +94,7 @@ class VectorClaims(Claims):
             ScalarClaims(
                 lambda targets: targets,
                 contrasts_of(mean[:, j], width[:, j]),
-                [Summary("predicted mean", mean[:, j]), *_summary(PREDICTED_SPREAD, width[:, j])],
+                [Summary(name_of_means(self.pooled), mean[:, j]), *_summary(PREDICTED_SPREAD, width[:, j])],
                 units=self.units,
             )
             for j in self.chosen
