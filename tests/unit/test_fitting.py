@@ -39,6 +39,32 @@ def test_values_decide_between_readings(columns: dict[str, Any], roles: dict[str
         assert wc.guess_roles(frame).roles == roles
 
 
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (
+            {"y": ["a", None], "rate": [1.0, 2.0]},
+            r"\[poisson: rate = rate\], but .* 'y' are texts, such as 'a'",
+        ),
+        ({"y": ["a", "b"], **NORMAL}, r"\[normal: loc = mean, scale = std\], but .*; say .* probs='p_\*'"),
+        (
+            {"y": [1, 0.3, 1.2, 2.5], "p": [0.5] * 4},
+            r"\[bernoulli: probs = p\], but .*not whole, such as 0.3;",
+        ),
+    ],
+)
+def test_a_single_reading_that_targets_do_not_fit_is_refused(columns: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        wc.guess_roles(pd.DataFrame(columns))
+
+
+@pytest.mark.parametrize("y", [["1", "2", "x"], ["1,5", "2,5", "3,5"], [1.0, 0.0, 0.5]])
+def test_an_entry_that_is_mistyped_does_not_change_the_reading(y: list[Any]) -> None:
+    """Who reads the targets says which it is, with its row."""
+    assert wc.guess_roles(pd.DataFrame({"y": y, "rate": [1.0] * 3})).roles == {"poisson": "rate"}
+    assert wc.guess_roles(pd.DataFrame({"y": y, "p": [0.5] * 3})).roles == {"bernoulli": "p"}
+
+
 def test_probabilities_of_a_classifier_are_read_as_they_are() -> None:
     """Columns are numbers, as those of an array are, and the target is beside them."""
     rng = np.random.default_rng(0)

@@ -180,7 +180,10 @@ def test_no_note_changes_the_kind_of_numbers(
     assert read_table(path, encoding=encoding)["y"].to_pylist() == found["y"].to_pylist()
 
 
-@pytest.mark.parametrize("names", [("250", "428", "V27"), ("01", "02", "03")])
+CODES = [("250", "428", "V27"), ("01", "02", "03"), ("250.0", "250.00", "428.0"), ("1.1", "1.10", "1.2")]
+
+
+@pytest.mark.parametrize("names", CODES)
 def test_names_of_classes_say_that_targets_are_texts(names: tuple[str, ...], tmp_path: Path) -> None:
     """Whole and in parts, wherever the first target is that is no number, and if there is none."""
     a, b, c = names
@@ -194,6 +197,49 @@ def test_names_of_classes_say_that_targets_are_texts(names: tuple[str, ...], tmp
         wanted = [line.partition(",")[0] for line in text.splitlines()]
         assert whole.y.tolist() == several.y.tolist() == wanted
         assert np.concatenate([cases.y for cases in parts]).tolist() == wanted
+
+
+@pytest.mark.parametrize("names", [*CODES, ("cat", "dog", "eel")])
+def test_labels_are_missing_where_numbers_would_be(names: tuple[str, ...], tmp_path: Path) -> None:
+    """Whole and in parts, in the head of the file and after it; elsewhere NA may be North America."""
+    a, b, c = names
+    path, row = tmp_path / "p.csv", ",0.25,0.25,0.5\n"
+    for y in (["NA", a, ""] + [b] * 4_000 + [c], [a] * 4_000 + [c, "nan"]):
+        lines = [f"{label},NA{row}" for label in y] + [f"{a},EU{row}"]
+        path.write_text(f"y,region,p_{a},p_{b},p_{c}\n" + "".join(lines))
+        y.append(a)
+        wanted = [label for label in y if label in names]
+        whole = read_cases(path, drop_missing=True, others=["region"])
+        parts = list(case_batches(path, drop_missing=True))
+        assert whole.y.tolist() == np.concatenate([cases.y for cases in parts]).tolist() == wanted
+        assert whole.dropped == sum(cases.dropped for cases in parts) == len(y) - len(wanted)
+        assert set(whole.others["region"].tolist()) == {"NA", "EU"}
+        with pytest.raises(ReadError, match=rf"values are missing in {whole.dropped} of .* rows: 'y'"):
+            read_cases(path)
+
+
+@pytest.mark.parametrize("name", ["NA", "None", "nan", "null"])
+def test_a_class_may_be_called_as_what_is_missing(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(f"y,p_1,p_{name}\n1,0.25,0.75\n{name},0.25,0.75\nN/A,0.25,0.75\n")
+    whole, (part,) = read_cases(path, drop_missing=True), case_batches(path, drop_missing=True)
+    assert whole.y.tolist() == part.y.tolist() == ["1", name]
+    assert whole.dropped == part.dropped == 1
+
+
+def test_classes_that_are_one_number_want_texts_as_targets(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("y,p_1.1,p_1.10\n1.100,0.25,0.75\n")
+    with pytest.raises(ValueError, match=r"'1.1', '1.10' are one number, .*; give targets as texts"):
+        read_cases(tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize("names", [("0", "1", "2"), ("0.5", "1.5"), ("-1", "1"), ("0.0", "1.0")])
+def test_names_that_are_numbers_stay_numbers(names: tuple[str, ...], tmp_path: Path) -> None:
+    row = ",0.5" * 2 + ",0" * (len(names) - 2) + "\n"
+    (tmp_path / "p.csv").write_text(
+        "y," + ",".join(f"p_{name}" for name in names) + "\n" + "".join(name + row for name in names)
+    )
+    assert read_cases(tmp_path / "p.csv").y.tolist() == [float(name) for name in names]
 
 
 def test_numbers_without_the_zeros_of_their_columns_are_the_same_classes(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, cast
@@ -12,7 +13,6 @@ from wellcal._arrays.namespaces import NDArray
 
 _LEVEL = re.compile(r"[^0-9]*?(\d*\.\d+|\d+(?:\.\d*)?)\s*(%?)", re.ASCII)
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
-_PADDED = re.compile(r"[-+]?0\d")
 _TRUTH = {"true": True, "false": False}
 
 
@@ -36,19 +36,31 @@ def class_labels(parts: Sequence[str], targets: NDArray | None = None) -> list[A
         return [int(part) for part in parts]
     if kind is not None and kind in "iuf":
         try:
-            return [float(part) for part in parts]
+            numbers = [float(part) for part in parts]
         except ValueError:
-            pass
+            return list(parts)
+        if len(set(numbers)) < len(set(parts)):
+            twice = next(x for k, x in enumerate(numbers) if x in numbers[:k])
+            same = [part for part, x in zip(parts, numbers, strict=True) if x == twice]
+            raise ValueError(
+                f"the classes {shown_names(same)} are one number, and the targets are numbers; give targets "
+                "as texts that are written as the classes are"
+            )
+        return numbers
     return list(parts)
 
 
 def only_texts(names: Sequence[str]) -> bool:
     """Whether one of the names of classes would be lost among numbers: ``V27`` is none, and ``01`` not 1.
 
+    Nor are ``250.0`` and ``250.00`` two of them.
+
     Examples
     --------
     >>> only_texts(["250", "V27"]), only_texts(["01", "02"]), only_texts(["0", "0.5"]), only_texts(["True"])
     (True, True, False, False)
+    >>> only_texts(["250.0", "250.00"]), only_texts(["1.1", "1.10"]), only_texts(["-1", "1.0"])
+    (True, True, False)
     """
     if all(name.lower() in _TRUTH for name in names):
         return False
@@ -56,7 +68,15 @@ def only_texts(names: Sequence[str]) -> bool:
         numbers = [float(name) for name in names]
     except ValueError:
         return True
-    return any(_PADDED.match(name) for name in names) and bool(numbers)
+    alike = len(set(numbers)) < len(set(names))
+    return alike or not all(map(_is_spelled, names, numbers))
+
+
+def _is_spelled(name: str, number: float) -> bool:
+    """Whether a name is how a finite number is usually written, with or without a point where it is whole."""
+    if not math.isfinite(number):
+        return False
+    return name == repr(number) or (number.is_integer() and name == str(int(number)))
 
 
 def labels_like(classes: Any, targets: NDArray | None) -> Any:

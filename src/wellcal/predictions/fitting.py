@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,18 +12,21 @@ from wellcal._arrays.frames import Table
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import Selection
 from wellcal.predictions.column_names import class_labels
+from wellcal.predictions.discrete import Bernoulli
 from wellcal.predictions.roles import ColumnReading
 
 Reading = tuple[dict[str, Any], ColumnReading]
 """A role as it is given, and what it stands for."""
 
 _OFF_ONE = 0.01  # sums of probabilities, which may have been rounded
+_BEGINS_AS_NUMBER = re.compile(r"\s*[-+]?[.,]?[0-9]")
 
 
 def fitting_readings(table: Table, targets: Sequence[str], found: list[Reading]) -> list[Reading]:
-    """Readings that the kind of the targets fits; all of them where none does, for an error that says why.
+    """Readings that the targets fit: texts are classes, and many numbers that are not whole are no events.
 
-    Texts are classes.
+    Where none fits and some of the texts begin as numbers do, all are left: an entry is to be mended, and
+    who reads the targets says which.
 
     Examples
     --------
@@ -33,14 +37,51 @@ def fitting_readings(table: Table, targets: Sequence[str], found: list[Reading])
     >>> [roles for roles, _ in fitting_readings(table, ["y"], both)]
     [{'probs': 'p_*'}]
     """
-    if len(found) < 2 or len(targets) != 1 or table.holds_lists(targets[0]):
+    y = _labels(table, targets) if found else None
+    if y is None:
         return found
+    fitting = [each for each in found if _fits(y, each[1])]
+    mistyped = y.dtype.kind == "U" and any(map(_BEGINS_AS_NUMBER.match, y.tolist()))
+    return found if mistyped and not fitting else fitting
+
+
+def misfit(table: Table, targets: Sequence[str], found: Sequence[Reading]) -> ValueError:
+    """The error about targets that fit none of the readings which the names of columns have."""
+    y = cast("NDArray", _labels(table, targets))
+    readings = " or ".join(f"[{reading.words()}]" for _, reading in found[:4])
+    if y.dtype.kind == "U":
+        kind, such, example = "texts", repr(str(y[0])[:40]), "probs='p_*'"
+    else:
+        kind, such = "numbers that are not whole", f"{_broken(y)[0]:g}"
+        example = "normal=('mu', 'sigma')"
+    return ValueError(
+        f"the columns can be read as {readings}, but the targets in {targets[0]!r} are {kind}, such as "
+        f"{such}; say which columns hold what was predicted, e.g. {example}, or the targets, with target="
+    )
+
+
+def _broken(y: NDArray) -> NDArray:
+    """Numbers that are not whole, each once."""
+    return np.unique(y[y != np.floor(y)])
+
+
+def _labels(table: Table, targets: Sequence[str]) -> NDArray | None:
+    """Targets that are there, as labels; None where there are none, or they are vectors or objects."""
+    if len(targets) != 1 or table.holds_lists(targets[0]):
+        return None
     there = Table(table.kept(~table.missing(targets[0])))  # rows without a target may be left out later
     try:
-        texts = len(there) > 0 and there.labels(targets[0]).dtype.kind == "U"
-    except TypeError:  # of objects
-        return found
-    return [each for each in found if not texts or "classes" in each[1].role.options] or found
+        return there.labels(targets[0]) if len(there) else None
+    except TypeError:
+        return None
+
+
+def _fits(y: NDArray, reading: ColumnReading) -> bool:
+    if y.dtype.kind == "U":
+        return "classes" in reading.role.options
+    if y.dtype.kind == "f" and issubclass(reading.role.family, Bernoulli):
+        return len(_broken(y)) <= 2  # two may be classes, and one may be mistyped
+    return True
 
 
 def _may_be_labels(y: NDArray) -> bool:

@@ -18,7 +18,12 @@ from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.selecting import select
 from wellcal.predictions.column_names import level_of
 from wellcal.predictions.fields import Parameter
-from wellcal.predictions.fitting import called_by_classes, columns_of_probabilities, fitting_readings
+from wellcal.predictions.fitting import (
+    called_by_classes,
+    columns_of_probabilities,
+    fitting_readings,
+    misfit,
+)
 from wellcal.predictions.roles import ColumnReading, Role, known_roles, resolve
 from wellcal.predictions.samples import Samples
 
@@ -85,9 +90,10 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     small letters or large; for vectors mu_* and sigma_*, or mu_* and cov_*. Where no column has such a name,
     y_std stands for std, y_prob for prob and so on, and pred or y_pred for a mean that has a spread. Columns
     that are called by the classes are probabilities if they add up to one and all targets are among their
-    names. Readings that the targets do not fit, such as a rate where these are texts, are left aside. Where
-    two readings fit, or none does, the error says which, and nothing is chosen. A family that derives from
-    another, with the same parameters, is not guessed.
+    names. Readings that the targets do not fit, such as a rate where these are texts, or one probability
+    where they are many numbers that are not whole, are left aside. Where two readings fit, or none does, the
+    error says which, and nothing is chosen. A family that derives from another, with the same parameters, is
+    not guessed.
 
     Parameters
     ----------
@@ -112,9 +118,12 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     rest = {name: name.lower() for name in table.names if name not in targets}
     vectors = len(targets) > 1
     usable = {name: low for name, low in rest.items() if table.is_numeric(name) or table.holds_lists(name)}
-    found = fitting_readings(table, targets, _readings(table, usable, vectors))
+    named = _readings(table, usable, vectors)
+    found = fitting_readings(table, targets, named)
     if not found and (classes := called_by_classes(table, targets)):
         found = [({"probs": classes}, resolve(table.names, "probs", classes))]
+    if named and not found:
+        raise misfit(table, targets, named)
     if not found:
         for _, reading in _readings(table, rest, vectors):
             table.numbers(reading.columns)  # they have the names, and an error says why they hold no numbers

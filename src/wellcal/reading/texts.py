@@ -48,7 +48,8 @@ class TextFile:
             raise ValueError(f"delimiter must be one sign, such as ',' or ';', found {delimiter!r}")
         self.source, self.columns, self.decimal = source, columns, decimal
         self._names: dict[str, str] = {}  # of columns, by how they are written in the header
-        self._texts: tuple[str, ...] = ()  # columns that are read as texts, whatever they look like
+        # Columns that are read as texts, whatever they look like, with the texts that they may hold.
+        self._texts: dict[str, Sequence[str]] = {}
         self.encoding = _encoding(source, encoding)
         _refuse_nulls(source, self.encoding)
         self.delimiter = delimiter or source.separator or _delimiter(source, self.encoding)
@@ -144,14 +145,14 @@ class TextFile:
         return found.cast(pyarrow.schema(fields))
 
     def keep_labels(self, labels: Mapping[str, Sequence[str]]) -> None:
-        """Read columns as texts where these, in the head of the file, are among some labels."""
-        self._texts = tuple(labels)
+        """Read columns as texts where these, in the head of the file, are among some labels, or missing."""
+        self._texts = dict(labels)
         found = self._renamed_head() if labels else None
-        self._texts = tuple(
-            name
+        self._texts = {
+            name: known
             for name, known in labels.items()
-            if found is not None and set(found[name].to_pylist()) <= {"", *known}
-        )
+            if found is not None and set(found[name].to_pylist()) <= {None, *known}
+        }
 
     def _renamed_head(self) -> Any:
         with reading(self.source.name, self.source.format):
@@ -260,7 +261,12 @@ class TextFile:
         return names
 
     def _renamed(self, table: Any) -> Any:
-        return table.rename_columns([self._names.get(name, name) for name in table.column_names])
+        table = table.rename_columns([self._names.get(name, name) for name in table.column_names])
+        for name in self._texts:
+            if name in table.column_names:
+                place = table.column_names.index(name)
+                table = table.set_column(place, name, _without_missing(table[name], self._texts[name]))
+        return table
 
     def _beginning(self) -> str:
         """The first lines as text."""
@@ -337,6 +343,17 @@ class TextFile:
         if "Empty CSV" in text:  # a header without the end of its line
             return no_rows(self.source.name)
         return error
+
+
+def _without_missing(texts: Any, labels: Sequence[str]) -> Any:
+    """Texts with null where one says that a value is missing, as among numbers, and is no label.
+
+    Options of pyarrow would do it in all columns, where NA may be North America.
+    """
+    pyarrow, compute = library("pyarrow"), library("pyarrow.compute")
+    spelled = library("pyarrow.csv").ConvertOptions().null_values
+    missing = pyarrow.array([text for text in spelled if text not in labels], pyarrow.string())
+    return compute.if_else(compute.is_in(texts, missing), pyarrow.scalar(None, pyarrow.string()), texts)
 
 
 def _types(table: Any) -> dict[str, Any]:
