@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,12 +60,31 @@ class Ties:
         allowed = np.maximum(_FEW, _UNSEEN * np.sqrt(self.cases * levels * (1.0 - levels)))
         return None if np.all(counts <= allowed) else int(np.argmax(counts / allowed))
 
+    def refuse(self) -> None:
+        """An error where there are too many, of cases that are no longer at hand."""
+        worst = self.worst()
+        if worst is not None:
+            raise ValueError(f"{self.told(worst)}{_WHY}; {_REMEDY}")
+
     def told(self, place: int) -> str:
         """How many there are at a level."""
         return (
             f"y equals its own quantile of level {self.levels[place]:g} in {self.counts[place]:,} of "
             f"{how_many(self.cases)}"
         )
+
+
+_counted_only: ContextVar[bool] = ContextVar("counted_only", default=False)
+
+
+@contextmanager
+def counted_only() -> Generator[None]:
+    """Within it ties are counted and not refused: for parts of cases that are judged when all were seen."""
+    token = _counted_only.set(True)
+    try:
+        yield
+    finally:
+        _counted_only.reset(token)
 
 
 def refuse_ties(targets: Array, levels: NDArray, values: Array, earlier: Ties | None = None) -> Ties:
@@ -94,7 +116,7 @@ def refuse_ties(targets: Array, levels: NDArray, values: Array, earlier: Ties | 
     equal = _equal(targets, values)
     ties = Ties(len(equal), tuple(levels.tolist()), tuple(equal.sum(axis=0).tolist())).joined(earlier)
     worst = ties.worst()
-    if worst is None:
+    if worst is None or _counted_only.get():
         return ties
     raise RowError(
         ties.told(worst),
