@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 import wellcal as wc
 from wellcal.extend import family, parameter, real
@@ -356,3 +357,33 @@ def test_ece_of_counts_that_are_nearly_continuous_is_left_out_with_the_reason() 
     running = wc.RunningMeasures(rng=0, block_size=2)
     running.update(np.array([9_000_000.0, 5e6]), wc.Poisson(np.array([9e6, 5e6])))
     assert "spread over" in running.result().left_out["ece"]
+
+
+@pytest.mark.parametrize("size", [3, 200])
+def test_outcomes_on_quantiles_are_counted_over_all_parts(size: int) -> None:
+    rng, levels = np.random.default_rng(3), np.array([0.1, 0.5, 0.9])
+    rate = rng.gamma(3.0, 0.5, 200)
+    y, pred = rng.poisson(rate), wc.Quantiles(levels, stats.poisson.ppf(levels, rate[:, None]))
+    chosen = wc.RunningMeasures(["coverage"])
+    running, other = wc.RunningMeasures(), wc.RunningMeasures()
+    for k, start in enumerate(range(0, 200, size)):
+        part = slice(start, start + size)
+        chosen.update(y[part], pred[part])
+        (other if k % 2 else running).update(y[part], pred[part])
+    running.merge(other)
+    found = running.result()
+    assert set(found.estimates) == {"pinball_loss"}
+    for name in ("ece", "coverage", "pit", "skce"):
+        assert "equals its own quantile of level 0.5 in 76 of 200 cases: where" in found.left_out[name]
+    with pytest.raises(ValueError, match="in 76 of 200 cases"):
+        chosen.result()
+
+
+def test_ties_among_the_first_cases_do_not_leave_out_what_all_have() -> None:
+    rng = np.random.default_rng(8)
+    y, pred = rng.normal(size=2000), wc.Quantiles([0.25, 0.75], np.tile([-0.6745, 0.6745], (2000, 1)))
+    y[:5] = 0.6745  # more than a few of ten, and few of all
+    running = wc.RunningMeasures(["coverage", "pit"])
+    running.update(y[:10], pred[:10])
+    running.update(y[10:], pred[10:])
+    assert float(running.result().estimates["coverage"]) == float(wc.interval_coverage(y, pred))

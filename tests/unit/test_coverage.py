@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
@@ -211,6 +213,45 @@ def test_outcomes_on_their_quantiles_have_scores_and_remedies() -> None:
     zeros = np.where(np.arange(200) < 30, 0.0, 1.0 + np.arange(200) / 100.0)  # an amount, often nothing
     with pytest.raises(wc.RowError, match=r"level 0\.05 in 30 of 200 cases, first in row 0"):
         wc.calibration_test(zeros, wc.Quantiles([0.05, 0.5], np.tile([0.0, 1.9], (200, 1))))
+
+
+@pytest.mark.parametrize("library", [np.asarray, torch.as_tensor, jnp.asarray])
+def test_outcomes_on_quantiles_of_fewer_digits_are_on_them(library: Any) -> None:
+    rng = np.random.default_rng(5)
+    y = np.round(rng.normal(size=200)) + 0.1
+    exact = np.round(np.tile([-1.3, 0.0, 1.3], (200, 1))) + 0.1
+    told: list[str] = []
+    for targets, values in (
+        (y, exact),
+        (library(y), library(exact.astype(np.float32))),
+        (y.astype(np.float32), exact),
+    ):
+        with pytest.raises(wc.RowError, match="equals its own quantile") as error:
+            wc.skce(targets, wc.Quantiles([0.1, 0.5, 0.9], values))
+        told.append(str(error.value))
+    assert told == told[:1] * 3
+    counts, pred = counted()
+    with pytest.raises(wc.RowError, match=r"level 0\.5 in 7\d of 200 cases"):  # those of root finders
+        wc.skce(counts, wc.Quantiles(pred.levels, pred.values - 1e-12))
+
+
+def test_continuous_outcomes_are_never_on_quantiles_of_fewer_digits() -> None:
+    rng = np.random.default_rng(6)
+    loc = rng.normal(300.0, 5.0, 2000)  # temperatures
+    for dtype in (np.float32, np.float64):
+        values = (loc[:, None] + stats.norm.ppf([0.1, 0.5, 0.9])).astype(dtype)
+        pred = wc.Quantiles([0.1, 0.5, 0.9], values)
+        ties = pred.check_judged(rng.normal(loc, 1.0))
+        assert ties is not None
+        assert ties.cases == 2000
+        assert max(ties.counts) <= 2
+
+
+def test_quantiles_fitted_to_the_cases_they_are_judged_by_are_told_to_be() -> None:
+    y = np.linspace(-1.0, 1.0, 30)
+    line = np.where(np.arange(30) < 5, y, 0.5)  # passes through as many cases as it has parameters
+    with pytest.raises(wc.RowError, match=r"add centred noise .* to y; or were the .* judge held-out ones"):
+        wc.calibration_test(y, wc.Quantiles([0.5], line[:, None]))
 
 
 def test_a_few_ties_are_below_in_every_number() -> None:

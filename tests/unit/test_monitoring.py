@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import wellcal as wc
 from wellcal._arrays.chunks import limited
@@ -698,6 +699,57 @@ def test_families_that_cannot_be_sampled():
 
     with pytest.raises(TypeError, match="a monitor draws from the predictions: Silent cannot be sampled"):
         small().update(Y, Silent(MU, SIGMA))
+
+
+@pytest.mark.parametrize("size", [1, 8])
+def test_ties_with_quantiles_are_counted_over_all_updates(size):
+    rng = np.random.default_rng(4)
+    rate, levels = rng.gamma(3.0, 0.5, 300), np.array([0.1, 0.5, 0.9])
+    y, values = rng.poisson(rate), stats.poisson.ppf(levels, rate[:, None])
+    kept = [small()]
+
+    def feed():
+        for done in range(0, len(y), size):
+            # Kept and resumed in between, as a job does that comes by each day.
+            monitor = Monitor.from_dict(json.loads(json.dumps(kept[-1].to_dict())))
+            monitor.update(y[done : done + size], wc.Quantiles(levels, values[done : done + size]))
+            kept.append(monitor)
+
+    with pytest.raises(wc.RowError, match=r"in \d+ of \d+ cases, with those before; among the new ones fir"):
+        feed()
+    last, seen = kept[-1], size * (len(kept) - 1)
+    assert 0 < seen < 40
+    assert last.to_dict()["ties"]["cases"] == last.n_samples == seen
+    last.restart()
+    assert last.to_dict()["ties"] is None
+
+
+def test_states_without_ties_are_of_earlier_versions():
+    y, pred = FAMILIES["Quantiles"]
+    monitor = small()
+    monitor.update(y[:20], pred[:20])
+    state = monitor.to_dict()
+    ties = {"cases": 20, "levels": [0.1, 0.5, 0.9], "counts": [0, 0, 0]}
+    assert state["ties"] == ties
+    earlier = Monitor.from_dict({name: value for name, value in state.items() if name != "ties"})
+    assert earlier.update(y[20:30], pred[20:30]) == monitor.update(y[20:30], pred[20:30])
+    assert earlier.to_dict()["ties"] == {**ties, "cases": 10}
+    for changed, message in (
+        ({"counts": [0]}, r"ties\.levels and ties\.counts must have the 3 levels that predictions have"),
+        ({"levels": [0.1, 0.5, 0.8]}, r"ties\.levels and ties\.counts must have the 3 levels that"),
+        ({"cases": 21}, r"ties\.cases must be at most 20, .* found 21"),
+        ({"counts": [0, 21, 0]}, r"at least the largest of ties\.counts, found 20"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Monitor.from_dict({**state, "ties": {**ties, **changed}})
+    normal = small()
+    normal.update(Y[:20], PRED[:20])
+    with pytest.raises(ValueError, match="ties must be null, as predictions say"):
+        Monitor.from_dict({**normal.to_dict(), "ties": ties})
+    with pytest.raises(
+        ValueError, match=r"levels of quantiles must be the same .* found 0\.5 after 0\.1, 0\.5,"
+    ):
+        monitor.update(y[30:31], wc.Quantiles([0.5], pred.values[30:31, 1:2]))
 
 
 def test_bad_states(tmp_path):

@@ -274,7 +274,7 @@ class Monitor(Kept):
         y, pred = as_batch(y, pred)
         checked, given = check_inputs(y, pred)
         check_one_order(y, given)
-        given.check_judged(checked)
+        ties = given.check_judged(checked, self._state.ties)
         targets, batch = own_copy(to_numpy(checked)), numpy_batch(given).with_index(None)
         reason = why_not_resampled(batch)
         if reason is not None:
@@ -302,7 +302,7 @@ class Monitor(Kept):
         except BaseException:
             self._rng.bit_generator.state = before
             raise
-        self._state = state
+        self._state = replace(state, ties=ties)
         return self.status
 
     def _step(self, state: State, batch: Predictions) -> int:

@@ -31,13 +31,14 @@ from wellcal.kernels.plain import kernel_to_dict, read_kernel
 from wellcal.measures.presentation import KERNEL
 from wellcal.monitoring.evidence import Evidence
 from wellcal.monitoring.experts import Experts
-from wellcal.predictions import Predictions
+from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.plain import (
     array_from_dict,
     array_to_dict,
     predictions_from_dict,
     predictions_to_dict,
 )
+from wellcal.predictions.ties import Ties
 from wellcal.problem.problem import check_pair_kernel
 
 FORMAT = "wellcal monitor 4"
@@ -100,6 +101,8 @@ class State:
         Where the change began, by what was known at the largest evidence; None before the alarm.
     history
         Logarithms of the e-values after the most recent cases.
+    ties
+        Targets since the evidence began that equal their own quantiles; None where there are no quantiles.
     """
 
     n_samples: int = 0
@@ -112,6 +115,7 @@ class State:
     alarm_at: int | None = None
     onset: Onset | None = None
     history: NDArray = field(default_factory=lambda: np.zeros(0))
+    ties: Ties | None = None
 
     def log_e_value(self, *, detector: bool) -> float:
         """Logarithm of the evidence now."""
@@ -163,6 +167,7 @@ class State:
             "alarm_at": self.alarm_at,
             "onset": None if self.onset is None else _plain(self.onset),
             "history": self.history.tolist(),
+            "ties": None if self.ties is None else _plain(self.ties),
         }
 
     @classmethod
@@ -199,6 +204,7 @@ class State:
                 f"history must have at most {min(history_size, since)} entries, as n_samples, started and "
                 f"history_size say, found {len(self.history)}"
             )
+        self._check_ties(since)
         now = max(0.0, self.log_e_value(detector=run_length is not None))
         if self.largest < now - _ROUNDING * max(1.0, abs(now)):
             raise ValueError(
@@ -232,6 +238,22 @@ class State:
                 )
             if onset.expert >= experts.count:
                 raise ValueError(f"onset.expert must be below {experts.count}, found {onset.expert}")
+
+    def _check_ties(self, since: int) -> None:
+        if self.ties is None:
+            return
+        if not isinstance(self.predictions, Quantiles):
+            raise ValueError("ties must be null, as predictions say, which have no quantiles")
+        levels = self.predictions.levels
+        if self.ties.levels != tuple(levels.tolist()) or len(self.ties.counts) != len(levels):
+            raise ValueError(
+                f"ties.levels and ties.counts must have the {len(levels)} levels that predictions have"
+            )
+        if not max(self.ties.counts) <= self.ties.cases <= since:
+            raise ValueError(
+                f"ties.cases must be at most {since}, as n_samples and started say, and at least the largest "
+                f"of ties.counts, found {self.ties.cases}"
+            )
 
     def _check_targets(self, predictions: Predictions) -> None:
         targets = np.asarray(self.targets)
@@ -273,9 +295,22 @@ def _onset(plain: Any, name: str) -> Onset:
     return Onset(**_ONSET(plain, name))
 
 
-def _plain(stored: Evidence | Onset) -> dict[str, Any]:
+_TIES = Schema({"cases": whole(least=1), "levels": listed(_number), "counts": listed(whole(least=0))})
+
+
+def _ties(plain: Any, name: str) -> Ties:
+    return Ties(**_TIES(plain, name))
+
+
+def _plain(stored: Evidence | Onset | Ties) -> dict[str, Any]:
     values: dict[str, Any] = vars(stored)
-    return {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in values.items()}
+    return {name: _plain_value(x) for name, x in values.items()}
+
+
+def _plain_value(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        return x.tolist()
+    return list(cast("tuple[Any, ...]", x)) if isinstance(x, tuple) else x
 
 
 _STORED: Mapping[str, Check] = {
@@ -289,6 +324,7 @@ _STORED: Mapping[str, Check] = {
     "alarm_at": optional(whole(least=1)),
     "onset": optional(_onset),
     "history": listed(_number),
+    "ties": optional(_ties),
 }
 """Checks of what `State.to_dict` writes."""
 
@@ -393,7 +429,8 @@ _STATE = Schema(
         "expectations": _expectations,
         **_STORED,
         "generator": generator_from_dict,
-    }
+    },
+    {"ties": None},  # earlier versions did not count them
 )
 
 

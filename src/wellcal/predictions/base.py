@@ -40,6 +40,7 @@ from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all
 from wellcal.predictions.construction import keeping, lent
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 from wellcal.predictions.selection import checked_index, is_mask, outside_of_batch
+from wellcal.predictions.ties import Ties
 
 FAMILIES: list[type[Predictions]] = []
 
@@ -338,11 +339,13 @@ class Predictions(Distributions):
             self.target_domain.check(at_hand(array), name)
         return array
 
-    def check_judged(self, targets: Array) -> None:
+    def check_judged(self, targets: Array, earlier: Ties | None = None) -> Ties | None:
         """Reject targets, checked before, by which calibration cannot be judged: most families have none.
 
-        `Quantiles` reject outcomes that fall on quantiles; scores have a use for these.
+        `Quantiles` reject outcomes that fall on quantiles; scores have a use for these. Where cases come in
+        parts, what is returned for one is `earlier` for the next, and all are judged together.
         """
+        return None
 
     # -- arguments ---------------------------------------------------------------------------
 

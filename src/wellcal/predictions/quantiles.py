@@ -16,7 +16,7 @@ from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
-from wellcal.predictions.ties import refuse_ties
+from wellcal.predictions.ties import Ties, refuse_ties
 
 
 @family
@@ -101,10 +101,11 @@ class Quantiles(Predictions):
         )
         nonempty(self)
 
-    def check_judged(self, targets: Array) -> None:
+    def check_judged(self, targets: Array, earlier: Ties | None = None) -> Ties | None:
         """Reject targets where more than a few of them fall on their own quantiles."""
-        if not (is_traced(targets) or is_traced(self.values)):
-            refuse_ties(targets, self.levels, self.values)
+        if is_traced(targets) or is_traced(self.values):
+            return earlier
+        return refuse_ties(targets, self.levels, self.values, earlier)
 
     # -- bins --------------------------------------------------------------------------------
 

@@ -2,23 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, namespace, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.row_errors import Row, RowError
 
 _FEW = 3  # targets that may fall on a quantile by rounding, however few cases there are
 _UNSEEN = 0.5  # standard deviations by which ties may move the share below a quantile
+_LAST_DIGITS = 2  # eps of the coarser numbers, relative to a quantile, within which a target is equal to it
+_SEARCHED = 1e-11  # relative to the largest quantile of a case: how near those come that solve an equation
 
+_WHY = ": where outcomes fall on quantiles, more than the level lies at or below them, calibrated or not"
 _REMEDY = (
     "predict counts with Poisson, NegativeBinomial or Categorical(support=), and amounts that are often "
-    "zero with draws (Samples); to numbers that were rounded finely, add noise as wide as the rounding"
+    "zero with draws (Samples); where numbers were rounded, add centred noise as wide as the rounding to y; "
+    "or were the quantiles fitted to these very cases? judge held-out ones"
 )
 
 
-def refuse_ties(targets: Array, levels: NDArray, values: Array) -> None:
-    """An error where so many targets equal one of their own quantiles that calibration cannot be told.
+@dataclass(frozen=True)
+class Ties:
+    """How many targets equal their own quantiles, level by level: of parts they add up.
+
+    Attributes
+    ----------
+    cases
+        Number of cases.
+    levels, counts
+        Levels of the quantiles, and ties at each of them.
+    """
+
+    cases: int
+    levels: tuple[float, ...]
+    counts: tuple[int, ...]
+
+    def joined(self, earlier: Ties | None) -> Ties:
+        """With those of earlier cases."""
+        if earlier is None:
+            return self
+        if earlier.levels != self.levels:
+            raise ValueError(
+                f"levels of quantiles must be the same in all parts, found {_listed(self.levels)} after "
+                f"{_listed(earlier.levels)}"
+            )
+        counts = tuple(a + b for a, b in zip(self.counts, earlier.counts, strict=True))
+        return Ties(self.cases + earlier.cases, self.levels, counts)
+
+    def worst(self) -> int | None:
+        """The level that calibration cannot be told at, by its place; None where there is none."""
+        levels, counts = np.array(self.levels), np.array(self.counts)
+        allowed = np.maximum(_FEW, _UNSEEN * np.sqrt(self.cases * levels * (1.0 - levels)))
+        return None if np.all(counts <= allowed) else int(np.argmax(counts / allowed))
+
+    def refuse(self) -> None:
+        """An error where there are too many, of cases that are no longer at hand."""
+        worst = self.worst()
+        if worst is not None:
+            raise ValueError(f"{self.told(worst)}{_WHY}; {_REMEDY}")
+
+    def told(self, place: int) -> str:
+        """How many there are at a level."""
+        return (
+            f"y equals its own quantile of level {self.levels[place]:g} in {self.counts[place]:,} of "
+            f"{how_many(self.cases)}"
+        )
+
+
+_counted_only: ContextVar[bool] = ContextVar("counted_only", default=False)
+
+
+@contextmanager
+def counted_only() -> Generator[None]:
+    """Within it ties are counted and not refused: for parts of cases that are judged when all were seen."""
+    token = _counted_only.set(True)
+    try:
+        yield
+    finally:
+        _counted_only.reset(token)
+
+
+def refuse_ties(targets: Array, levels: NDArray, values: Array, earlier: Ties | None = None) -> Ties:
+    """Ties of all cases; an error where there are so many that calibration cannot be told.
 
     Where q is the quantile of level l, calibration says that outcomes lie below q with probability l at most,
     and at q or below it with probability l at least. Only where none falls on q are these the same, and say
@@ -31,26 +101,45 @@ def refuse_ties(targets: Array, levels: NDArray, values: Array) -> None:
         Numbers ``(n,)``.
     levels, values
         Of the quantiles, ``(L,)`` and ``(n, L)``.
+    earlier
+        Ties of the cases before these, where all are judged together.
 
     Examples
     --------
     >>> levels, values = np.array([0.1, 0.9]), np.tile([0.0, 2.0], (8, 1))
     >>> refuse_ties(np.array([0.0, 0.5, 0.7, 1.0, 1.1, 1.3, 1.9, 2.5]), levels, values)
+    Ties(cases=8, levels=(0.1, 0.9), counts=(1, 0))
     >>> refuse_ties(np.array([1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0]), levels, values)
     Traceback (most recent call last):
     wellcal.RowError: y equals its own quantile of level 0.1 in 4 of 8 cases, first in row 1: ...
     """
-    equal = to_numpy(targets[:, None] == values)
-    counts, n = equal.sum(axis=0), len(equal)
-    allowed = np.maximum(_FEW, _UNSEEN * np.sqrt(n * levels * (1.0 - levels)))
-    if np.all(counts <= allowed):
-        return
-    worst = int(np.argmax(counts / allowed))
+    equal = _equal(targets, values)
+    ties = Ties(len(equal), tuple(levels.tolist()), tuple(equal.sum(axis=0).tolist())).joined(earlier)
+    worst = ties.worst()
+    if worst is None or _counted_only.get():
+        return ties
     raise RowError(
-        f"y equals its own quantile of level {levels[worst]:g} in {counts[worst]:,} of {how_many(n)}, ",
-        "first in ",
+        ties.told(worst),
+        ", first in " if earlier is None else ", with those before; among the new ones first in ",
         Row(int(np.argmax(equal[:, worst]))),
-        ": where outcomes fall on quantiles, more than the level lies at or below them, calibrated or not",
+        _WHY,
         argument="y",
         remedy=_REMEDY,
+    )
+
+
+def _listed(levels: tuple[float, ...]) -> str:
+    return ", ".join(f"{level:g}" for level in levels)
+
+
+def _equal(targets: Array, values: Array) -> NDArray:
+    """Whether targets are their own quantiles ``(n, L)``, but for the rounding of either."""
+    xp = namespace(values)
+    rounding = _LAST_DIGITS * max(float(xp.finfo(x.dtype).eps) for x in (targets, values))
+    # Rows increase: the largest is at one of the ends. One level at a time takes less memory.
+    near = _SEARCHED * xp.maximum(xp.abs(values[:, 0]), xp.abs(values[:, -1]))
+    columns = (values[:, k] for k in range(values.shape[1]))
+    return np.stack(
+        [to_numpy(xp.abs(targets - q) <= rounding * xp.abs(q) + near) for q in columns],
+        axis=1,
     )

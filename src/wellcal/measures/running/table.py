@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ from wellcal.measures.running.shares import RunningCoverage, RunningPIT
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
+from wellcal.predictions.ties import Ties, counted_only
 from wellcal.problem.weights import check_weights
 
 MEASURES = (*SCORES, "ece", "coverage", "pit", "skce")
@@ -175,6 +176,7 @@ class RunningMeasures:
             name: RunningMean(name) if name in SCORES else others[name] for name in dict.fromkeys(names)
         }
         self._left_out: dict[str, str] = {}
+        self._ties: Ties | None = None
         self.n_samples = 0
 
     def update(self, y: object, pred: object, *, weights: object = None) -> None:
@@ -187,17 +189,21 @@ class RunningMeasures:
         weights
             How much each case counts, for scores only; for all cases, or for none.
         """
-        _, predictions = check_inputs(y, pred)
+        checked, predictions = check_inputs(y, pred)
         targets, batch = np.asarray(to_numpy(predictions.align(y))), in_numpy(predictions)
         w = None if weights is None else _checked_weights(per_case(weights, "weights", y, pred), len(batch))
         before = self._rng.bit_generator.state
         try:
-            grown, reasons = self._grown(targets, batch, w)
+            # Whether outcomes fall on quantiles too often is known when all were seen.
+            with counted_only():
+                grown, reasons = self._grown(targets, batch, w)
+                ties = predictions.check_judged(checked, self._ties) if _judged(grown) else None
         except BaseException:
             self._rng.bit_generator.state = before
             raise
         self._running = grown
         self._left_out.update(reasons)
+        self._ties = ties
         self.n_samples += len(batch)
 
     def _grown(
@@ -230,7 +236,10 @@ class RunningMeasures:
                 f"other has the measures {', '.join(other._running)}, and this one {', '.join(self._running)}"
             )
         names = list(other._running)
-        self._running = {name: self._running[name].merged(other._running[name]) for name in names}
+        ties = self._ties if other._ties is None else other._ties.joined(self._ties)
+        with counted_only():
+            self._running = {name: self._running[name].merged(other._running[name]) for name in names}
+        self._ties = ties
         self._left_out.update(other._left_out)
         self.n_samples += other.n_samples
 
@@ -242,12 +251,20 @@ class RunningMeasures:
         left_out = dict(self._left_out)
         for name, running in self._running.items():
             try:
-                found[name] = _defined(name, running.result())
+                if self._ties is not None and _judged([name]):
+                    self._ties.refuse()
+                with counted_only():
+                    found[name] = _defined(name, running.result())
             except ValueError as error:
                 if self._chosen:
                     raise
                 left_out[name] = str(error)
         return Measured(self.n_samples, found, left_out)
+
+
+def _judged(names: Iterable[str]) -> bool:
+    """Whether some measures tell of calibration; scores take outcomes that fall on quantiles as they are."""
+    return any(name not in SCORES for name in names)
 
 
 def _defined(name: str, found: Estimate) -> Estimate:
