@@ -165,9 +165,16 @@ def in_cuda(settings: Settings) -> Section:
         "difference of the rounded sum from that in float64, in standard deviations of the sum where\n"
         "predictions are calibrated.\n\n"
         f"{table(('', 'time (first call)', 'limit', 'how'), rows)}\n\n"
+        f"{_verdict(failures)}\n\n"
         f"{device.name}, PyTorch {torch.__version__}. {environment.describe(load)}"
     )
     return Section("gpu", "On a graphics card", body, tuple(failures))
+
+
+def _verdict(failures: list[str]) -> str:
+    if not failures:
+        return "All that has a limit is within it."
+    return "Not as wanted: " + "; ".join(one.removeprefix("gpu: ") for one in failures) + "."
 
 
 def _torch() -> Any:
