@@ -248,7 +248,7 @@ def test_what_cannot_be_mended_is_said() -> None:
     [
         (wc.Quantiles([0.1, 0.5, 0.9], [[-1.0, 0.0, 1.0]]), "conformal prediction"),
         (wc.Samples([[0.0, 1.0]]), "stretch draws about their mean"),
-        (wc.NegativeBinomial([2.0], [3.0]), "means and sizes"),
+        (wc.NegativeBinomial([2.0], [3.0]), "means and dispersions"),
         (wc.Gamma([2.0], [3.0]), "a factor for the spreads"),
     ],
 )

@@ -52,9 +52,8 @@ def read_table(
         Names of the columns to read; None for all of them.
     format
         One of csv, tsv, parquet, arrow (also Feather), jsonl, npz, npy. None goes by the end of the name,
-        and by
-        the first bytes where that says nothing. Arrays ``(n, k)`` called p of an NPZ file are columns p_0,
-        p_1 ...
+        and by the first bytes where that says nothing. Arrays ``(n, k)`` called p of an NPZ file are columns
+        p_0, p_1 ...
     decimal, delimiter, encoding
         How numbers are written in CSV and TSV, what separates columns (None looks at the first line), and how
         letters are encoded.

@@ -114,7 +114,7 @@ def instead_of_temperature(predictions: Predictions) -> str:
     if isinstance(predictions, Samples):
         return "stretch draws about their mean by a factor that other cases choose, and report again"
     if isinstance(predictions, NegativeBinomial):
-        return "multiply means and sizes by factors that other cases choose, and report again"
+        return "multiply means and dispersions by factors that other cases choose, and report again"
     if are_counts(predictions):
         return (
             "multiply means by a factor that other cases choose, and where counts are more dispersed than "
