@@ -46,11 +46,16 @@ def say_error(command: str, message: str) -> None:
 @contextlib.contextmanager
 def ending_well(command: str) -> Generator[None]:
     """End with status 2 and a paragraph where something was wrong with what was given; warnings are notes."""
+    _notes.clear()
     try:
         with warnings.catch_warnings(), following(on_terminal()), _naming_what_was_read():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = _note
             yield
+        say_notes()
+    except typer.Exit:  # with a result that counts as a failure
+        say_notes()
+        raise
     except BrokenPipeError:
         raise
     except (ValueError, TypeError, ImportError, MemoryError, OSError) as error:
@@ -61,6 +66,16 @@ def ending_well(command: str) -> Generator[None]:
             said = f"there is not enough memory for it{_amount(error)}; {_IN_PARTS}"
         say_error(command, said or type(error).__name__)
         raise typer.Exit(BAD_INPUT) from error
+
+
+_notes: list[str] = []
+"""What was noted on the way to a result. Where there is an error instead, that is all there is to say."""
+
+
+def say_notes() -> None:
+    """Say what was noted: before a result is shown, and at the end."""
+    while _notes:
+        say(_notes.pop(0))
 
 
 _IN_PARTS = "wellcal scores reads a file of any size in parts"
@@ -97,7 +112,7 @@ def _naming_what_was_read() -> Generator[None]:
 
 def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     if issubclass(category, UserWarning):
-        say(f"Note: {' '.join(in_options(str(message)).split())}")
+        _notes.append(f"Note: {' '.join(in_options(str(message)).split())}")
 
 
 _VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|\{[\d.]+: [^{}]*\}|'[^']*'|\"[^\"]*\"|True|\d+|)"
@@ -216,6 +231,7 @@ def show(
     bad
         Whether the verdict is about an error of the model: shown in red on a terminal.
     """
+    say_notes()
     if to is not None:
         everything = {"command": command, "wellcal": wellcal.__version__, "verdict": verdict, **content()}
         text = json.dumps(everything, allow_nan=False, indent=2) + "\n"

@@ -48,7 +48,6 @@ class TextFile:
             raise ValueError(f"delimiter must be one sign, such as ',' or ';', found {delimiter!r}")
         self.source, self.columns, self.decimal = source, columns, decimal
         self._names: dict[str, str] = {}  # of columns, by how they are written in the header
-        self._remark = ""  # on these
         # Columns that are read as texts, whatever they look like, with the texts that they may hold.
         self._texts: dict[str, Sequence[str]] = {}
         self.encoding = _encoding(source, encoding)
@@ -255,16 +254,13 @@ class TextFile:
         if not same:
             return short
         differing = [name for name in names if name.strip() in same]
-        self._remark = (
+        advise(
             f"{self.source.name}: {shown_names(differing)} differ by blanks around them only: names of "
             "columns are taken with their blanks; rename columns"
         )
         return names
 
     def _renamed(self, table: Any) -> Any:
-        if self._remark:  # of a file that can be read: else the error is all there is to say
-            advise(self._remark)
-        self._remark = ""
         table = table.rename_columns([self._names.get(name, name) for name in table.column_names])
         for name in self._texts:
             if name in table.column_names:

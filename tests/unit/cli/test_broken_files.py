@@ -107,6 +107,17 @@ def test_states_that_are_broken(run: Run, tmp_path: Path) -> None:
     )
 
 
+def test_what_was_noted_on_the_way_to_an_error_is_not_said(run: Run, tmp_path: Path) -> None:
+    """Of a file that is read, and lacks what was asked for; where there is a result, it is said before it."""
+    path = tmp_path / "p.csv"
+    path.write_text("a, a,y,mu,sigma\n1,2,0.5,0.25,1.0\n3,4,0.1,0.25,1.0\n")
+    noted = "'a', ' a' differ by blanks around them only"
+    assert noted in run("scores", str(path), *MODEL, "--measures", "nll").stderr
+    said = sentence(run("scores", str(path), "--target", "z", "--normal", "mu,sigma", expect=2))
+    assert noted not in said
+    assert "no column 'z'" in said
+
+
 @settings(max_examples=FUZZED, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=spoilt_files())
 def test_files_with_other_bytes_in_them(file: tuple[str, bytes], tmp_path: Path) -> None:
