@@ -7,7 +7,9 @@ import pytest
 from scipy import integrate, stats
 
 import wellcal as wc
+from wellcal.measures.estimate import estimate_text
 from wellcal.measures.quantiles import quantile_calibration
+from wellcal.measures.running.means import RunningMean
 from wellcal.measures.scores.casewise import mse, nll, pinball_loss
 
 RNG = np.random.default_rng(3)
@@ -179,3 +181,24 @@ def test_gradients_in_torch(score):
     shifted = [float(score(Y, wc.Normal(MU + sign * step * np.eye(N)[3], SIGMA))) for sign in (1, -1)]
     assert float(mu.grad[3]) == pytest.approx((shifted[0] - shifted[1]) / (2 * step), rel=1e-5, abs=1e-9)
     assert float(found) == pytest.approx(float(score(Y, wc.Normal(MU, SIGMA))), rel=1e-12)
+
+
+def test_a_score_that_is_not_finite_says_in_how_many_cases_and_why() -> None:
+    """Also of cases with weights, and of parts; a case of weight zero does not count."""
+    pred = wc.Bernoulli(np.array([0.5, 0.0, 1.0, 0.25]))
+    y = np.array([1, 1, 0, 0])
+    whole = wc.nll(y, pred)
+    assert repr(whole).splitlines() == [
+        "NLL = inf  (mean, 4 cases)",
+        "  not finite  2 cases: probability or density 0 for what happened",
+    ]
+    assert wc.Estimate.from_json(whole.to_json()).provenance == whole.provenance
+    assert wc.nll(y, pred, weights=[1, 1, 0, 1]).provenance["not_finite"] == 1
+    assert "not_finite" not in wc.nll(y, pred, weights=[1, 0, 0, 1]).provenance
+    parts = RunningMean("nll")
+    for rows in (slice(0, 1), slice(1, 2), slice(2, 4)):
+        parts = parts.updated(y[rows], pred[rows], None)
+    assert parts.result().provenance == whole.provenance
+    assert estimate_text(whole) == "inf (2 cases: probability or density 0 for what happened)"
+    without_mean = wc.mse(np.zeros(3), wc.StudentT(np.ones(3), np.zeros(3), np.ones(3)))
+    assert "3 cases: predictions without a finite mean" in repr(without_mean)

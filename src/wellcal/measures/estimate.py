@@ -301,6 +301,7 @@ class Estimate(Presentable):
             "lowered": listed(text),
             "expectation_error": any_number,
             "dropped": whole(least=0),
+            NOT_FINITE: whole(least=0),
             "compared": text,
         }
         return {
@@ -319,7 +320,7 @@ class Estimate(Presentable):
 
     def _headline(self) -> str:
         error = self.standard_error
-        spread = "" if error is None or is_traced(error) else f" +- {shown(error)}"
+        spread = "" if not _has_error(error) else f" +- {shown(error)}"
         cases = how_many(self.n_samples) if self.n_samples else ""
         how = ", ".join(part for part in (self.estimator, cases) if part)
         number = "traced" if is_traced(self.value) else f"{float(self):.6g}"
@@ -335,7 +336,33 @@ class Estimate(Presentable):
             rows.append(("expectations", f"numerical, {known}; {'; '.join(self.provenance['lowered'])}"))
         if "compared" in self.provenance:
             rows.append(("compared", self.provenance["compared"]))
+        if NOT_FINITE in self.provenance:
+            rows.append(("not finite", _why_not_finite(self)))
         return [*rows, *left_out_rows(self.provenance)]
+
+
+NOT_FINITE = "not_finite"
+"""In provenances: how many cases have a score that is no finite number, where their mean is none."""
+
+
+def _why_not_finite(score: Estimate) -> str:
+    """How many cases that are, and what they have in common, where it is known.
+
+    Examples
+    --------
+    >>> _why_not_finite(Estimate(math.inf, name="NLL", provenance={"not_finite": 1}))
+    '1 case: probability or density 0 for what happened'
+    """
+    common = {
+        "NLL": ": probability or density 0 for what happened",
+        "MSE": ": predictions without a finite mean",
+    }
+    return f"{how_many(score.provenance[NOT_FINITE])}{common.get(score.name, '')}"
+
+
+def _has_error(error: Any) -> bool:
+    """Whether there is a standard error to show: that of an infinite score is no number."""
+    return not (error is None or is_traced(error) or math.isnan(_float(error)))
 
 
 P = ParamSpec("P")
@@ -395,7 +422,7 @@ def _intervals(plain: Any, name: str) -> tuple[Interval, ...]:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """The value with its standard error, as it is shown within other results.
+    """The value with its standard error, or why it has none, as it is shown within other results.
 
     Examples
     --------
@@ -403,7 +430,8 @@ def estimate_text(estimate: Estimate) -> str:
     '0.01235 +- 0.0012'
     """
     error = estimate.standard_error
-    return f"{float(estimate):.4g}" + ("" if error is None else f" +- {_float(error):.2g}")
+    why = f" ({_why_not_finite(estimate)})" if NOT_FINITE in estimate.provenance else ""
+    return f"{float(estimate):.4g}{why}" + (f" +- {_float(error):.2g}" if _has_error(error) else "")
 
 
 def _float(value: Array) -> float:

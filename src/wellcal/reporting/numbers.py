@@ -16,7 +16,7 @@ from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.result import TestResult
 from wellcal.measures._kce import kce
 from wellcal.measures.binned import ece
-from wellcal.measures.estimate import Estimate, Interval
+from wellcal.measures.estimate import NOT_FINITE, Estimate, Interval
 from wellcal.measures.quantiles import (
     IntervalCoverage,
     QuantileCalibration,
@@ -26,7 +26,7 @@ from wellcal.measures.quantiles import (
 from wellcal.measures.quantiles.known_levels import has_intervals
 from wellcal.measures.running.means import SCORES
 from wellcal.measures.scores import brier, crps, energy_score
-from wellcal.measures.scores.casewise import log_prob_of_cases, nll, pinball_loss, pinball_of_cases
+from wellcal.measures.scores.casewise import nll, pinball_loss, pinball_of_cases
 from wellcal.measures.wording import impossible_phrase
 from wellcal.predictions import Quantiles, Samples
 from wellcal.reporting.data import ModelData
@@ -81,8 +81,9 @@ def scores_of(model: ModelData) -> dict[str, Estimate]:
                 value = score(y, predictions)
         except (TypeError, ValueError):  # a family that does not have it
             continue
-        if np.isposinf(float(value)) and name == "NLL":
-            value = replace(value, provenance={**value.provenance, INFINITE: _impossible(model)})
+        lost = value.provenance.get(NOT_FINITE, 0)
+        if np.isposinf(float(value)) and name == "NLL" and lost:
+            value = replace(value, provenance={**value.provenance, INFINITE: _impossible(model, lost)})
         if model.clusters is not None:
             value = replace(value, standard_error=_clustered_error(name, model))
         known_interval(value)  # which is stored with it
@@ -90,13 +91,9 @@ def scores_of(model: ModelData) -> dict[str, Estimate]:
     return found
 
 
-def _impossible(model: ModelData) -> str:
+def _impossible(model: ModelData, lost: int) -> str:
     """How many cases have an infinite NLL."""
-    checked = model.predictions.check_targets(model.targets)
-    with np.errstate(all="ignore"):
-        logs = np.asarray(to_numpy(log_prob_of_cases(checked, model.predictions)))
     of_densities = model.predictions.continuous
-    lost = int(np.isneginf(logs).sum())
     return f"{how_many(lost)} had density 0 for what happened" if of_densities else impossible_phrase(lost)
 
 

@@ -10,9 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy, widen
-from wellcal.measures.estimate import Estimate
+from wellcal.measures.estimate import NOT_FINITE, Estimate
 from wellcal.measures.running.accumulator import Accumulator
-from wellcal.measures.scores.casewise import nll_of_cases, pinball_of_cases, squared_errors
+from wellcal.measures.scores.casewise import (
+    nll_of_cases,
+    not_finite,
+    pinball_of_cases,
+    squared_errors,
+)
 from wellcal.measures.scores.energy import energy_of_cases
 from wellcal.measures.scores.quadratic import brier_of_cases
 from wellcal.measures.scores.ranked import crps_of_cases
@@ -60,7 +65,8 @@ class RunningMean(Accumulator):
         values = np.asarray(to_numpy(widen(scores)), dtype=np.float64)
         w = np.ones(len(values)) if weights is None else weights
         values = np.where(w > 0, values, 0.0)  # a score of weight zero does not count, even an infinite one
-        mean = float(values.mean()) if self.n == 0 else self.centre
+        mean_of_these = float(values.mean())
+        mean = mean_of_these if self.n == 0 else self.centre
         centre = mean if math.isfinite(mean) else 0.0
         with np.errstate(invalid="ignore", over="ignore"):
             d = values - centre
@@ -71,7 +77,7 @@ class RunningMean(Accumulator):
             centre=centre,
             sums=sums,
             weighted=weights is not None,
-            provenance=provenance,
+            provenance={**provenance, **not_finite(mean_of_these, values)},
         )
         return new if self.n == 0 else self.merged(new)
 
@@ -85,6 +91,8 @@ class RunningMean(Accumulator):
             provenance[_ERROR] = max(
                 part.provenance[_ERROR] for part in (self, other) if _ERROR in part.provenance
             )
+        if NOT_FINITE in provenance:
+            provenance[NOT_FINITE] = sum(part.provenance.get(NOT_FINITE, 0) for part in (self, other))
         with np.errstate(invalid="ignore", over="ignore"):  # of infinite scores
             sums = self.sums + _shifted(other.sums, other.centre - self.centre)
         return replace(self, n=self.n + other.n, sums=sums, provenance=provenance)

@@ -24,7 +24,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal.expectations.decompose import targets_are_indices
-from wellcal.measures.estimate import Estimate, about_cases
+from wellcal.measures.estimate import NOT_FINITE, Estimate, about_cases
 from wellcal.measures.scores._common import names_only
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.base import check_inputs
@@ -241,8 +241,22 @@ def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, 
             error = xp.sqrt(spread) / stop_gradient(xp.sum(w))
         error = error if is_traced(scores) else float(to_numpy(error))
     found = float(value) if is_numpy(xp) else value
-    known = {} if provenance is None else provenance
-    return Estimate(found, error, name, "weighted mean", n, provenance={**known, "weights": "given"})
+    known = {**({} if provenance is None else provenance), **not_finite(value, counted), "weights": "given"}
+    return Estimate(found, error, name, "weighted mean", n, provenance=known)
+
+
+def not_finite(mean: Array, scores: Array) -> dict[str, int]:
+    """How many scores are no finite numbers, for the provenance of their mean, where that is none.
+
+    Examples
+    --------
+    >>> not_finite(np.inf, np.array([1.0, np.inf])), not_finite(1.5, np.array([1.0, 2.0]))
+    ({'not_finite': 1}, {})
+    """
+    if is_traced(scores) or np.isfinite(to_numpy(mean)):
+        return {}
+    count = int(np.sum(~np.isfinite(to_numpy(scores))))
+    return {NOT_FINITE: count} if count else {}  # none where the sum alone is too large
 
 
 def _standard_deviation(scores: NDArray) -> float:
@@ -275,4 +289,5 @@ def mean_score(
         with np.errstate(invalid="ignore", over="ignore"):  # an infinite score has no standard error
             error = _standard_deviation(to_numpy(stop_gradient(scores))) / math.sqrt(n)
     found = float(value) if is_numpy(xp) else value
-    return Estimate(found, error, name, "mean", n, provenance={} if provenance is None else provenance)
+    known = {**({} if provenance is None else provenance), **not_finite(value, scores)}
+    return Estimate(found, error, name, "mean", n, provenance=known)
