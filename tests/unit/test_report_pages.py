@@ -153,6 +153,10 @@ def test_characters_that_no_page_can_hold_have_a_sign_in_their_place(tmp_path: P
     assert f">{shown}</text>" in to_svg(first.figure_)
     models = ((name, Y, wc.Normal(MU, 1.0)) for name in (bad, bad))
     assert len(fingerprint(models)) == 64
+    for text in (repr(found), found._repr_html_()):  # terminals obey them
+        assert shown in text
+        assert "\x07" not in text
+        assert "\ud800" not in text
 
 
 def test_levels_with_the_same_interval_are_one_row():

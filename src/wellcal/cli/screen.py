@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 import wellcal
+from wellcal._arrays.characters import writable
 from wellcal._arrays.commands import CANNOT, sentence
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.progress import following
@@ -34,7 +35,7 @@ DEBUG = "WELLCAL_TRACEBACK"
 def say(text: str) -> None:
     """A note on standard error."""
     with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(writable(text), file=sys.stderr, flush=True)
 
 
 def say_error(command: str, message: str) -> None:
@@ -239,8 +240,8 @@ def show(
             sys.stdout.write(text)
             return
         write_whole(to, text)
-    _print_verdict(in_commands(verdict), bad)
-    for line in _cut([in_commands(line) for line in lines]):
+    _print_verdict(writable(in_commands(verdict)), bad)
+    for line in _cut([writable(in_commands(line)) for line in lines]):
         print(line)
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
+from wellcal._arrays.characters import writable
 from wellcal._arrays.equality import ByValue, same
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.namespaces import is_array, is_traced, to_numpy
@@ -108,14 +109,15 @@ class Shown:
 
     def __repr__(self) -> str:
         points = [f"  - {text}" for text in self._points()]
-        return "\n".join([self._headline(), *points, *text_rows(self._rows())])
+        return writable("\n".join([self._headline(), *points, *text_rows(self._rows())]))
 
     def _repr_html_(self) -> str:
         """For notebooks: a table, below a list where there are points."""
         points = "".join(f"<li>{html.escape(text)}</li>" for text in self._points())
         if not points:
-            return html_table(self._rows(), self._headline())
-        return f"<p>{html.escape(self._headline())}</p><ul>{points}</ul>{html_table(self._rows())}"
+            return writable(html_table(self._rows(), self._headline()))
+        above = f"<p>{html.escape(self._headline())}</p><ul>{points}</ul>"
+        return writable(above + html_table(self._rows()))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""

@@ -118,6 +118,18 @@ def test_what_was_noted_on_the_way_to_an_error_is_not_said(run: Run, tmp_path: P
     assert "no column 'z'" in said
 
 
+def test_control_characters_of_a_file_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    rows = "".join(f"{i % 9 / 4 - 0.7},0.25,1.0,blue\n{4 + i / 90},0.25,1.0,\x1b[31mred\n" for i in range(40))
+    path.write_text(f"\x9by,mu,sigma,colour\n{rows}")
+    model = ("--target", "\x9by", "--normal", "mu,sigma", "--segments", "colour")
+    done = run("witness", str(path), *model, "--resamples", "99")
+    said = done.stdout + done.stderr
+    assert "\ufffd[31mred" in said
+    assert "\x1b" not in said
+    assert "\x9b" not in said
+
+
 @settings(max_examples=FUZZED, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=spoilt_files())
 def test_files_with_other_bytes_in_them(file: tuple[str, bytes], tmp_path: Path) -> None:
