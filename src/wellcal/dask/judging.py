@@ -1,4 +1,4 @@
-"""Whether calibration can be judged by cases in partitions: their own ties are counted, and all are judged."""
+"""Whether calibration can be judged by cases in partitions: ties of each are counted, and all are judged."""
 
 from __future__ import annotations
 
