@@ -74,6 +74,25 @@ def test_weights_and_options_of_measures() -> None:
     assert_allclose(covered.widths, expected.widths, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "measure", [wc.interval_coverage, wc.skce, partial(wc.skce, estimator="block", block_size=20)]
+)
+def test_outcomes_on_quantiles_are_counted_over_all_partitions(measure: Any) -> None:
+    """One in each partition is too many of all, and five in one partition are a few of all."""
+    y, family, (levels, values) = example("quantiles", 400)
+    for places, fine in ((slice(0, 5), True), (slice(0, 400, 40), False)):
+        tied = y.copy()
+        tied[places] = values[places, 1]
+        found = tied, family, (levels, values)
+        for size in (40, 400):
+            if fine:
+                assert_same(measure(*partitioned(found, size)), measure(*in_memory(found)))
+                continue
+            for cases in (partitioned(found, size), in_memory(found)):
+                with pytest.raises(ValueError, match=r"its own quantile of level 0\.5 in 10 of 400 cases"):
+                    measure(*cases)
+
+
 @pytest.mark.parametrize("family", ["normal", "categorical", "poisson", "draws"])
 def test_skce_over_pairs_of_partitions(family: str) -> None:
     found = example(family, 1800)

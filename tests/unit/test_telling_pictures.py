@@ -11,6 +11,7 @@ import pytest
 from scipy import special
 
 import wellcal as wc
+from wellcal.hypotests.findings.families import findings_in
 from wellcal.reporting.family_pictures import Shown, album, farthest_class, kinds_for, kinds_with
 from wellcal.reporting.sections import Album, report_view
 from wellcal.reporting.telling import OF_PARTS, SHOWS, most_telling, shown_in
@@ -192,6 +193,21 @@ def of_findings(report: Any) -> list[Any]:
     return [
         block for part in report_view(report)["parts"] if part.anchor == "findings" for block in part.blocks
     ]
+
+
+def test_a_finding_about_a_class_is_shown_by_the_picture_of_that_class() -> None:
+    """Of several classes that are off the picture of one says nothing of another."""
+    names = ["ant", "bee", "cat", "dog"]
+    p = special.softmax(LOGITS + np.array([1.0, -1.0, 0.0, 0.0]), axis=1)
+    y, pred = drawn(np.random.default_rng(2), LOGITS), wc.Categorical(p, classes=names)
+    found = [one for one in findings_in(y, pred, False) if one.kind == "class"]
+    assert len(found) > 1
+    kinds = {kind.name: kind for kind in kinds_with(Shown(np.array(names)[y], pred, None, None), found)}
+    for finding in found:
+        (name,) = [name for name in shown_in(finding, kinds, found) if name in kinds and name != "classes"]
+        own = str(finding).split("'")[1]
+        assert kinds[name].options == {"label": own}
+        assert kinds[name].question == f"Does {own} happen as often as the model says?"
 
 
 @pytest.mark.parametrize("classes", [2, 3])

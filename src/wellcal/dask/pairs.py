@@ -21,6 +21,7 @@ from wellcal._arrays.round_numbers import large_numbers
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
+from wellcal.dask.judging import check_ties, ties_in
 from wellcal.dask.kernels import kernel_of
 from wellcal.dask.partitioned import (
     Cases,
@@ -38,6 +39,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import check_options, resolve_block_size
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.running.blocks import RunningBlocks
+from wellcal.predictions.ties import Ties, counted_only
 from wellcal.problem.feature_form import in_features
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
 from wellcal.problem.weights import WeightSums, weighted_problem, worth_in_words
@@ -205,7 +207,10 @@ def _all_pairs(
             around = float(weighing.others[used[k]])
             rows.append(on(_weighted_moments, blocks[k], weighing.largest, around, own[1], *others))
     traces = [task[2] for task in within]
-    total, moments, trace, notes = computed([summed(totals), summed(rows), summed(traces), within[0][3]])
+    total, moments, (trace, ties), notes = computed(
+        [summed(totals), summed(rows), summed(traces), within[0][3]]
+    )
+    check_ties(ties)
     if not math.isfinite(total) or math.isnan(trace):
         raise ValueError(f"h is not finite for some pairs of cases under the kernel {kernel!r}")
     provenance = {
@@ -229,8 +234,11 @@ def _all_pairs(
 
 def within_sums(
     block: Partition, *, kernel: Kernel, expectations: Any, trace: bool, largest: float | None = None
-) -> tuple[float, NDArray, float, dict[str, Any]]:
-    """Sum of h over pairs of cases of one partition, row sums, the trace where it is wanted, and notes."""
+) -> tuple[float, NDArray, tuple[float, Ties | None], dict[str, Any]]:
+    """Sum of h over pairs of cases of one partition, row sums, what else adds up, and notes.
+
+    That is the trace, where it is wanted, and outcomes that fall on quantiles.
+    """
     problem = prepare_checked(block.targets, block.predictions, kernel, expectations=expectations)
     weights = relative_weights(block, largest)
     if weights is not None:
@@ -244,10 +252,11 @@ def within_sums(
                 'take estimator="unbiased", or kind="atoms" if the one value is the prediction'
             )
         own = float(diagonal.sum())
+    adding = own, ties_in(block)
     if problem.n < 2:
-        return 0.0, np.zeros(problem.n), own, problem.notes.as_dict()
+        return 0.0, np.zeros(problem.n), adding, problem.notes.as_dict()
     sums = Tiled(threads=1, precision="float64").triangle(problem)
-    return float(sums.total), np.asarray(sums.rows), own, problem.notes.as_dict()
+    return float(sums.total), np.asarray(sums.rows), adding, problem.notes.as_dict()
 
 
 def between_sums(
@@ -302,9 +311,11 @@ def block_estimate(cases: Cases, kernel: Kernel, size: int, expectations: Any) -
     """The mean over blocks of neighbouring cases."""
     if expectations != "auto":
         refuse('skce(estimator="block")', {"expectations": expectations}, IN_MEMORY)
-    found = computed_sum(cases.aligned(size).map(_block_sums, empty=RunningBlocks(kernel, size)))
+    found, ties = computed_sum(cases.aligned(size).map(_block_sums, empty=RunningBlocks(kernel, size)))
+    check_ties(ties)
     return found.result()
 
 
-def _block_sums(block: Partition, empty: RunningBlocks) -> RunningBlocks:
-    return empty.updated(block.given, block.predictions, None)
+def _block_sums(block: Partition, empty: RunningBlocks) -> tuple[RunningBlocks, Ties | None]:
+    with counted_only():
+        return empty.updated(block.given, block.predictions, None), ties_in(block)

@@ -8,6 +8,7 @@ from typing import Any, cast
 from wellcal._arrays.checks import one_of
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
+from wellcal.dask.judging import check_ties, ties_in
 from wellcal.dask.partitioned import Partition, computed_sum
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.quantiles import IntervalCoverage
@@ -15,6 +16,7 @@ from wellcal.measures.running.accumulator import Accumulator
 from wellcal.measures.running.bins import RunningECE
 from wellcal.measures.running.means import RunningMean
 from wellcal.measures.running.shares import RunningCoverage
+from wellcal.predictions.ties import Ties, counted_only
 
 
 def _score(name: str) -> Callable[..., Estimate]:
@@ -65,17 +67,20 @@ def _measured(y: object, pred: object, empty: Accumulator, weights: object = Non
     found = computed_sum(cases.map(_updated, empty=empty))
     if found is None:
         raise ValueError("pred is empty: none of its partitions has a case")
-    return found.result()
+    sums, ties = found
+    check_ties(ties)
+    return sums.result()
 
 
-def _updated(block: Partition | None, empty: Accumulator) -> Accumulator | None:
-    """The sums of one partition."""
+def _updated(block: Partition | None, empty: Accumulator) -> tuple[Accumulator, Ties | None] | None:
+    """The sums of one partition, and outcomes on quantiles, which scores take as they are."""
     if block is None:
         return None
-    found = empty.updated(block.given, block.predictions, block.weights)
+    with counted_only():
+        found = empty.updated(block.given, block.predictions, block.weights)
     if isinstance(found, RunningECE) and found.chosen is not None:
         raise TypeError(
             "ece of counts and quantiles has bins of equal mass, which are chosen from all predictions at "
             f"once: not supported for cases in partitions; {IN_MEMORY}"
         )
-    return found
+    return found, None if isinstance(empty, RunningMean) else ties_in(block)

@@ -54,6 +54,10 @@ class Ties:
         counts = tuple(a + b for a, b in zip(self.counts, earlier.counts, strict=True))
         return Ties(self.cases + earlier.cases, self.levels, counts)
 
+    def merged(self, later: Ties) -> Ties:
+        """With those of later cases."""
+        return later.joined(self)
+
     def worst(self) -> int | None:
         """The level that calibration cannot be told at, by its place; None where there is none."""
         levels, counts = np.array(self.levels), np.array(self.counts)

@@ -105,3 +105,33 @@ def pool_draws(targets: NDArray, samples: Samples) -> Samples:
     """Each target among its draws, as S + 1 atoms of equal weight; the target comes last."""
     values = np.concatenate([np.asarray(samples.values), targets[:, None, ...]], axis=1)
     return Samples(values, kind="atoms", axis=1)
+
+
+def moments_of_others(pool: NDArray) -> tuple[NDArray, NDArray]:
+    """Mean and standard deviation of the draws, for each member of a pool ``(n, m, ...)`` as the target.
+
+    The target itself comes last: what belongs to it is what the model's own draws say. An outcome must not
+    choose its own group, and a person who has the draws must find the same cases.
+
+    Examples
+    --------
+    >>> mean, spread = moments_of_others(np.array([[1.0, 3.0, 9.0]]))
+    >>> mean, spread
+    (array([[6., 5., 2.]]), array([[3., 4., 1.]]))
+    """
+    values = np.asarray(pool, dtype=np.float64)
+    left = values.shape[1] - 1
+    middle = np.median(values, axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = values - middle  # squares of large numbers that are about the same would leave no digits
+        mean = _sum_of_others(apart) / left
+        variance = np.maximum(_sum_of_others(apart**2) / left - mean**2, 0.0)
+        return mean + middle, np.sqrt(variance)
+
+
+def _sum_of_others(values: NDArray) -> NDArray:
+    """For each member of a set ``(n, m, ...)`` the sum of the others: an outlier leaves nothing behind."""
+    before, after = np.zeros_like(values), np.zeros_like(values)
+    np.cumsum(values[:, :-1], axis=1, out=before[:, 1:])
+    np.cumsum(values[:, :0:-1], axis=1, out=after[:, -2::-1])
+    return before + after

@@ -44,7 +44,15 @@ from wellcal.reporting.data import DRAWN, at_most
 from wellcal.reporting.examples import observed_in_words as in_words
 from wellcal.reporting.pictures import Pictures, ReportFigure, null_of, pictures, pictures_of, tolerance_of
 from wellcal.reporting.result import ModelReport, Report
-from wellcal.reporting.telling import BY_MEAN, ONE_CLASS, ONE_GRADE, SHOWS, most_telling, wanted
+from wellcal.reporting.telling import (
+    BY_MEAN,
+    ONE_CLASS,
+    ONE_GRADE,
+    SHOWS,
+    class_pictures,
+    most_telling,
+    wanted,
+)
 
 __all__ = ["DRAWN", "Kind", "Shown", "kinds_for", "pictures_of", "telling"]
 
@@ -271,7 +279,7 @@ def telling(shown: Shown, otherwise: Pictures | None = None) -> Pictures:
 
 
 def kinds_with(model: Shown, findings: Sequence[Finding]) -> list[Kind]:
-    """Pictures of a model: those of its family, and that of one class, or grade, where classes are off."""
+    """Pictures of a model: those of its family, and of each class that was told, or of one class or grade."""
     kinds = kinds_for(model.predictions)
     classes = next((kind for kind in kinds if kind.name == "reliability"), None)
     known = {name for finding in findings for name in SHOWS.get(finding.kind, ())}
@@ -280,16 +288,25 @@ def kinds_with(model: Shown, findings: Sequence[Finding]) -> list[Kind]:
     ordered = is_ordered(model.predictions)
     if getattr(model.predictions, "support", None) is not None and not ordered:
         return kinds  # classes that are vectors
-    label = farthest_class(*model.drawn)
-    named = getattr(model.predictions, "classes", None) is not None
+    family: Any = model.predictions
+    told = {} if ordered else class_pictures(findings)
+    if not told:
+        name = ONE_GRADE if ordered else ONE_CLASS
+        return [*kinds, _of_one_class(classes, name, family, farthest_class(*model.drawn))]
+    labels: list[Any] = np.asarray(family.labels()).tolist()
+    return [*kinds, *(_of_one_class(classes, name, family, labels[k]) for k, name in told.items())]
+
+
+def _of_one_class(classes: Kind, name: str, predictions: Any, label: Any) -> Kind:
+    """The reliability diagram of a class, or of a grade and those above it."""
+    ordered, named = name == ONE_GRADE, getattr(predictions, "classes", None) is not None
     happens = f"{'' if named or ordered else 'class '}{in_words(label)}{' or above' if ordered else ''}"
-    one = classes._replace(
-        name=ONE_GRADE if ordered else ONE_CLASS,
+    return classes._replace(
+        name=name,
         title="Reliability at or above one grade" if ordered else "Reliability of one class",
         question=f"Does {happens} happen as often as the model says?",
         options={"grade" if ordered else "label": label},
     )
-    return [*kinds, one]
 
 
 def _shown(model: ModelReport, named: bool) -> Shown | None:

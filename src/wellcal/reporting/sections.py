@@ -165,7 +165,7 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
             )
             blocks.append(Texts(texts, heading=heading))
         for number, finding in enumerate(findings):
-            names = shown_in(finding, there)
+            names = shown_in(finding, there, model.findings)
             picture = None
             if name := album.beside(names, figures):
                 picture = seen[name] = album.take(figures, name)

@@ -21,7 +21,7 @@ BY_MEAN = "residuals by mean"
 """Residuals against the predicted mean, where they are shown against the predicted spread, too."""
 
 ONE_CLASS, ONE_GRADE = "class", "grade"
-"""The reliability diagram of the class that is farthest off, or of a grade and those above it."""
+"""The reliability diagram of a class that was told, or is farthest off, or of a grade and those above it."""
 
 _TREND = ("residuals", BY_MEAN)
 _SHAPE = ("pit", "histogram", "quantiles")
@@ -86,12 +86,35 @@ on farther is not clearer."""
 _LEAVES = 1.0 + 1e-9
 
 
-def shown_in(finding: Finding, there: Collection[str]) -> tuple[str, ...]:
-    """Names of pictures that show a finding, given those that there are.
+def class_pictures(findings: Iterable[Finding]) -> dict[int, str]:
+    """Names of the pictures of single classes that findings are about, by the places of these classes.
 
-    Residuals are shown against what the finding tells cases by, where there are both pictures of them.
+    Examples
+    --------
+    >>> about = [Finding("", "class", "", 0.5, None, 0.95, 0.01, classes=(k,)) for k in (3, 0, 3)]
+    >>> class_pictures(about)
+    {3: 'class', 0: 'class 2'}
     """
-    names = SHOWS.get(finding.kind, ())
+    told = dict.fromkeys(
+        finding.classes[0] for finding in findings if finding.classes and ONE_CLASS in _shows(finding)
+    )
+    return {k: ONE_CLASS if place == 1 else f"{ONE_CLASS} {place}" for place, k in enumerate(told, 1)}
+
+
+def _shows(finding: Finding) -> tuple[str, ...]:
+    return SHOWS.get(finding.kind, ())
+
+
+def shown_in(finding: Finding, there: Collection[str], findings: Iterable[Finding] = ()) -> tuple[str, ...]:
+    """Names of pictures that show a finding, given those that there are, and all that was found.
+
+    Residuals are shown against what the finding tells cases by, where there are both pictures of them; a
+    class is shown by its own picture.
+    """
+    names = _shows(finding)
+    if finding.classes:
+        own = class_pictures([*findings, finding])
+        return tuple(own[finding.classes[0]] if name == ONE_CLASS else name for name in names)
     if names is not _TREND or finding.by is None or BY_MEAN not in there:
         return names
     return ("residuals",) if finding.by in (SPREAD, OUTER) else (BY_MEAN,)
@@ -103,7 +126,7 @@ def wanted(test: TestResult, findings: Sequence[Finding], there: Collection[str]
     Without a finding that has a name they are those of the part of the test that decided. `there` are the
     names of those that there are.
     """
-    found = [names for finding in findings if (names := shown_in(finding, there))]
+    found = [names for finding in findings if (names := shown_in(finding, there, findings))]
     leading = reasons_in(test.provenance).leading
     if leading is not None and not found:
         found = [OF_PARTS.get(leading, ())]

@@ -14,6 +14,7 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions, Quantiles, Samples
+from wellcal.problem.drawn_targets import moments_of_others
 
 MOST_CLASSES = 20
 """Classes that are looked at one by one: those with the largest predicted probability in total."""
@@ -155,9 +156,7 @@ def summaries_of(predictions: Predictions, overview: Overview | None = None) -> 
 def summaries_of_draws(pool: Samples) -> list[Summary]:
     """The same for draws, from the set in which each target is pooled with them; it comes last there.
 
-    An outcome must not choose its own group, and a person who has the draws must find the same cases: mean
-    and spread are those of the draws alone. If a draw is swapped with the target, they are those of the new
-    draws.
+    Mean and spread are those of the draws alone: if a draw is swapped with the target, of the new draws.
 
     Examples
     --------
@@ -165,36 +164,21 @@ def summaries_of_draws(pool: Samples) -> list[Summary]:
     >>> mean.values, spread.values, mean.swapped
     (array([2.]), array([1.]), array([[6., 5., 2.]]))
     """
-    values = np.asarray(to_numpy(pool.values), dtype=np.float64)
-    left = values.shape[1] - 1
-    middle = np.median(values, axis=1, keepdims=True)
-    with np.errstate(invalid="ignore", over="ignore"):
-        apart = values - middle  # squares of large numbers that are about the same would leave no digits
-        mean = _of_others(apart) / left
-        variance = np.maximum(_of_others(apart**2) / left - mean**2, 0.0)
-        mean = mean + middle
-    if not (np.isfinite(mean).all() and np.isfinite(variance).all()):
+    mean, spread = moments_of_others(np.asarray(to_numpy(pool.values)))
+    if not (np.isfinite(mean).all() and np.isfinite(spread).all()):
         return []
     deviation = "the predicted standard deviation"
     if pool.event_shape == ():
-        return [_swapped("the predicted mean", mean), _swapped(deviation, np.sqrt(variance))]
+        return [_swapped("the predicted mean", mean), _swapped(deviation, spread)]
     found = [
         _swapped(f"the predicted mean of coordinate {c + 1}", mean[:, :, c])
         for c in range(min(mean.shape[2], _MOST_COORDINATES))
     ]
-    return [*found, _swapped(deviation, np.sqrt(np.mean(variance, axis=2)))]
+    return [*found, _swapped(deviation, np.sqrt(np.mean(spread**2, axis=2)))]
 
 
 def _swapped(name: str, table: NDArray) -> Summary:
     return Summary(name, table[:, -1], swapped=table)
-
-
-def _of_others(values: NDArray) -> NDArray:
-    """For each member of a set ``(n, m, ...)`` the sum of the others: an outlier leaves nothing behind."""
-    before, after = np.zeros_like(values), np.zeros_like(values)
-    np.cumsum(values[:, :-1], axis=1, out=before[:, 1:])
-    np.cumsum(values[:, :0:-1], axis=1, out=after[:, -2::-1])
-    return before + after
 
 
 def _of_quantiles(predictions: Quantiles) -> list[Summary]:

@@ -207,17 +207,53 @@ def test_draws_are_compared_with_their_own_range() -> None:
     assert spread == pytest.approx(0.0, abs=0.02)
 
 
-def test_cases_of_draws_are_told_by_what_they_were_split_by() -> None:
-    """Errors go with the mean of draws and outcome: by the draws alone other cases would be meant."""
+@pytest.mark.parametrize("spread", [0.6, 1.6])
+def test_a_wrong_spread_of_few_draws_is_no_trend(spread: float) -> None:
+    """An outcome that is far off pulls the mean of draws and outcome: that is not where cases lie."""
+    rng = np.random.default_rng(1)
+    mu = 0.2 * rng.normal(size=400)
+    draws = mu[:, None] + rng.normal(size=(400, 5))
+    found = told(mu + spread * rng.normal(size=400), wc.Samples(draws))
+    assert [finding.by for finding in found] == [None]
+    assert found[0].kind in ("spread", "range")
+
+
+def test_cases_of_draws_are_told_by_the_draws_alone() -> None:
+    """Whoever has the draws finds the same cases; draws that happen to be high lie above their targets."""
     rng = np.random.default_rng(1)
     mu = rng.normal(size=800)
     draws = mu[:, None] + rng.normal(size=(800, 5))
-    y = mu + 1.6 * rng.normal(size=800)
+    y = 2.0 * mu + rng.normal(size=800)
     (found,) = [f for f in told(y, wc.Samples(draws)) if f.by is not None]
-    assert "where the mean of draws and outcome is above 0.6, " in str(found)
-    together = np.mean(np.column_stack([draws, y]), axis=1) > 0.6
-    above = y > np.median(draws, axis=1)
-    assert f"{100 * above[together].mean():.0f}% of the time" in str(found)
+    place = "where the predicted mean is above "
+    cut = float(str(found).split(place)[1].split(",")[0])
+    pool = np.column_stack([draws, y])
+    shares: list[tuple[float, float]] = []
+    for k in range(6):  # each member as the target, the outcome last
+        others = np.delete(pool, k, axis=1)
+        above, inside = pool[:, k] > np.median(others, axis=1), others.mean(axis=1) > cut
+        shares.append((float(np.sum(above & inside)), float(np.sum(inside))))
+    assert found.size == pytest.approx(shares[-1][0] / shares[-1][1])
+    happened, counted = np.sum(shares, axis=0)
+    assert found.expected == pytest.approx(happened / counted)
+    assert 0.4 < happened / counted < 0.48  # and not half
+    assert f"expected {100 * happened / counted:.0f}% and " in str(found)
+
+
+@pytest.mark.parametrize("digits", [1, 6])
+def test_all_members_of_a_pool_are_treated_alike(digits: int) -> None:
+    """Sets of targets have the same scores whichever member was observed: p-values by exchange are exact."""
+    rng = np.random.default_rng(3)
+    scale = np.exp(2.0 * rng.normal(size=(60, 1)))
+    values = (scale * rng.normal(2.0, 1.0, (60, 9))).round(digits)
+    swapped = rng.permuted(values, axis=1)
+    sets = np.stack([rng.permuted(values, axis=1)[:, 0] for _ in range(5)])
+    first, second = (claims_of(wc.Samples(one, kind="atoms"), True) for one in (values, swapped))
+    assert first is not None
+    assert second is not None
+    assert first.names == second.names
+    assert "width 2" in first.names  # spreads differ by more than chance
+    np.testing.assert_allclose(first.scores(sets), second.scores(sets), atol=1e-9)
 
 
 def vector_draws(seed: int, draws: int, spread: float) -> tuple[Any, Any]:

@@ -65,12 +65,12 @@ class ClassSlopes(Claims):
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """The clearest classes."""
-        return [class_slope(self.labels[int(name)], told[name]) for name in list(told)[:_MOST_TOLD]]
+        return [class_slope(self.labels, int(name), told[name]) for name in list(told)[:_MOST_TOLD]]
 
 
-def class_slope(label: str, found: Found) -> Finding:
+def class_slope(labels: Sequence[str], k: int, found: Found) -> Finding:
     """Probabilities of a class that are too extreme, or not enough."""
     size, ends = found.estimate, (found.low, found.high)
-    short = f"probabilities of {label} {how_extreme(found)}"
+    short = f"probabilities of {labels[k]} {how_extreme(found)}"
     sentence = f"{short}: slope {plain_number(size)} ({span(*ends)})"
-    return Finding(sentence, CLASS_SLOPE, short, size, ends, LEVEL, found.pvalue)
+    return Finding(sentence, CLASS_SLOPE, short, size, ends, LEVEL, found.pvalue, classes=(k,))

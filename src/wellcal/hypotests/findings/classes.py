@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -96,7 +97,8 @@ class ClassClaims(Claims):
         classes = [name for name in told if name.startswith(CLASS)]
         for name in classes[:_MOST_CLASSES]:
             k = int(name[len(CLASS) :])
-            out.append(occurs(self.labels[k], "class", told[name], float(self.predicted[k])))
+            found = occurs(self.labels[k], "class", told[name], float(self.predicted[k]))
+            out.append(replace(found, classes=(k,)))
         return out
 
     def _likeliest(self, found: Found) -> Finding:

@@ -25,7 +25,7 @@ from wellcal.hypotests.findings.classes import (
 from wellcal.hypotests.findings.confusions import Confusions
 from wellcal.hypotests.findings.counts import CountClaims
 from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
-from wellcal.hypotests.findings.finding import PERHAPS, Finding
+from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.joint import (
     CentreTrends,
     CorrelationTrends,
@@ -197,12 +197,7 @@ def _of_classes(
         every = evidence(plain, targets, drawn_sets(seen, _CLOSER))
         both = {k for pair in pairs for k in pair}
         # Each of them occurs as often as the other was predicted, which is no error of its own.
-        names = {claims.labels[k] for k in both}
-        found = [
-            one
-            for one in found
-            if one.kind != "class" or one.short.removeprefix(PERHAPS).split(" occurs ")[0] not in names
-        ]
+        found = [one for one in found if one.kind != "class" or not both & set(one.classes or ())]
         return _first([plain.swapped(a, b, every) for a, b in pairs], found, seen, p, both)
     slopes = ClassSlopes(p, claims.labels).within(seen.groups)
     if hot or "slopes" in parts:
@@ -212,7 +207,7 @@ def _of_classes(
         else:
             alone = _extreme(seen, ClassSlopes(right, claims.labels), p)
             if alone is not None and every[alone].pvalue <= ALPHA:
-                told = [class_slope(claims.labels[int(alone)], every[alone])]
+                told = [class_slope(claims.labels, int(alone), every[alone])]
                 return _first(told, found, seen, p, {int(alone)})
         if not found and perhaps:
             found = likely(slopes, every, targets, slopes.tested)

@@ -105,9 +105,12 @@ class Confusions(Claims):
         sentence, _, share, ends = self._where(name, every[name])
         again, *_ = self._where(other, every[other])
         pvalue = max(every[name].pvalue, every[other].pvalue)
-        return Finding(f"{short}: {sentence}; {again}", SWAPPED, short, share, ends, LEVEL, pvalue)
+        texts = f"{short}: {sentence}; {again}", SWAPPED, short
+        return Finding(*texts, share, ends, LEVEL, pvalue, classes=(a, b))
 
     def _confused(self, name: str, found: Found) -> Finding:
         sentence, short, share, ends = self._where(name, found)
         said = float(self.predicted[self.names.index(name)])
-        return perhaps(Finding(sentence, CONFUSED, short, share, ends, LEVEL, found.pvalue), said)
+        a, b = map(int, name.split())
+        texts = sentence, CONFUSED, short
+        return perhaps(Finding(*texts, share, ends, LEVEL, found.pvalue, classes=(b, a)), said)

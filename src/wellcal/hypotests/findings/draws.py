@@ -21,7 +21,7 @@ from wellcal.hypotests.findings.trends import (
     trend_finding,
 )
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.measures.score_units import PLAIN, AmongDraws
+from wellcal.measures.score_units import PLAIN, Units
 from wellcal.measures.wording import percent, shares_apart
 
 ABOVE, RANGE, COVERAGE, BELOW = "above", "range", "coverage", "below "
@@ -41,14 +41,14 @@ class DrawClaims(Claims):
     }
     trends: ClassVar[Mapping[str, str]] = {ABOVE: CENTRE, RANGE: WIDTH, SPREAD: WIDTH}
 
+    units: Units = PLAIN
+
     def __init__(
-        self, values: NDArray, weights: NDArray, pooled: bool, columns: Contrasts, summaries: list[Summary]
+        self, values: NDArray, weights: NDArray, columns: Contrasts, summaries: list[Summary]
     ) -> None:
-        """`values` and `weights` of atoms ``(n, M)``; `pooled` where the target is one of them."""
-        self.columns, self.summaries = columns, summaries
-        self.names = [ABOVE, RANGE, SPREAD, *trend_names(columns)]
-        self.pooled, self.size = pooled, values.shape[1]
-        self.units = AmongDraws(self.size - 1) if pooled and self.size > 2 else PLAIN
+        """`values` and `weights` of atoms ``(n, M)``."""
+        self.columns, self.summaries, self.lines = columns, summaries, columns.trend
+        self.names = [ABOVE, RANGE, SPREAD, *trend_names(columns.columns.shape[1], self.lines)]
         self.low, self.high = values.min(axis=1), values.max(axis=1)
         self.mean = np.sum(weights * values, axis=1)
         self.square = np.sum(weights * (values - self.mean[:, None]) ** 2, axis=1)
@@ -72,34 +72,36 @@ class DrawClaims(Claims):
     def _by_case(self, targets: NDArray) -> NDArray:
         """``(4, r, n)``: above, outside, error, and what its square is expected to be."""
         above = (targets > self.middle) + 0.5 * (targets == self.middle)
+        outside = (targets < self.low) | (targets > self.high)
         away = targets - self.mean
-        if not self.pooled:
-            outside = (targets < self.low) | (targets > self.high)
-            return np.stack([above, outside, away, np.broadcast_to(self.square, away.shape)])
-        outside = (targets <= self.low) | (targets >= self.high)
-        # Of the draws alone: without the target, which is one of the pool.
-        draws = max(self.size - 1.0, 1.0)
-        error = away * np.sqrt(self.size / draws)  # (y - mean of draws) / sqrt(1 + 1 / draws)
-        rest = np.maximum(self.size * self.square - error**2, 0.0)
-        return np.stack([above, outside, error, rest / max(draws - 1.0, 1.0)])
+        return np.stack([above, outside, away, np.broadcast_to(self.square, away.shape)])
 
     def _means(self, by_case: NDArray, cases: NDArray | slice) -> NDArray:
-        above, outside, _, expected = by_case.mean(axis=2)
-        columns = self.columns.columns[cases]
+        above, outside, _, expected = by_case[:4].mean(axis=2)
         errors = by_case[2] - by_case[2].mean(axis=1, keepdims=True)  # a shift is no spread
         squares = np.mean(errors**2, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = errors**2 / squares[:, None] - by_case[3] / expected[:, None]
             known = np.stack([above, outside, 0.5 * np.log(squares / expected)], axis=1)
+        return np.concatenate([known, *self._trends(by_case, relative, cases)], axis=1)
+
+    def _trends(self, by_case: NDArray, relative: NDArray, cases: NDArray | slice) -> list[NDArray]:
+        """What goes with the prediction: targets that are above, and relative squares of errors."""
+        columns = self.columns.columns[cases]
         n = len(columns)
-        trends = [by_case[0] @ columns[:, 1:] / n, relative @ columns[:, self.columns.trend] / n]
-        return np.concatenate([known, *trends], axis=1)
+        return [by_case[0] @ columns[:, 1:] / n, relative @ columns[:, self.lines] / n]
+
+    def _members(self) -> NDArray | None:
+        """What is known of each member of a pool as the target, ``(4, n, S + 1)``; None without a pool."""
+        return None
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """Of range and spread, which are one error, the clearer one; a shift leaves the range too."""
-        above, _, error, expected = self._by_case(targets[None])[:, 0]
+        above, _, error, expected = self._by_case(targets[None])[:4, 0]
+        members = self._members()
         manner = shares(CENTRE_TREND, lambda v: mean_of(v - 0.5), f"targets fall {_ABOVE}", 0.5)
-        centres = told_trend(self, told, CENTRE, manner, above)
+        each = None if members is None else members[0]
+        centres = told_trend(self, told, CENTRE, manner, above, each)
         right = every[SPREAD].expected
 
         def measure(values: NDArray) -> tuple[float, NDArray]:
@@ -107,7 +109,8 @@ class DrawClaims(Claims):
             return value - right, influence
 
         ratios = np.stack([(error - error.mean()) ** 2, expected], axis=1)
-        wide = told_trend(self, told, WIDTH, spreads(measure, self.units), ratios)
+        each = None if members is None else np.stack([members[2] ** 2, members[3]], axis=-1)
+        wide = told_trend(self, told, WIDTH, spreads(measure, self.units), ratios, each)
         out = [finding for finding in (centres, wide) if finding is not None]
         if ABOVE in told and centres is None:
             out.append(_fall(told[ABOVE], ABOVE, f"targets fall {_ABOVE}"))
@@ -121,10 +124,9 @@ class DrawClaims(Claims):
         return out
 
 
-def trend_names(columns: Contrasts) -> list[str]:
-    """Names of trends of the centre and of the spread."""
-    others = range(1, columns.columns.shape[1])
-    return [*(f"{CENTRE}{j}" for j in others), *(f"{WIDTH}{j}" for j in columns.trend)]
+def trend_names(columns: int, lines: Sequence[int]) -> list[str]:
+    """Names of trends of the centre, in all columns but the first, and of the spread, in lines."""
+    return [*(f"{CENTRE}{j}" for j in range(1, columns)), *(f"{WIDTH}{j}" for j in lines)]
 
 
 def told_trend(
@@ -133,14 +135,19 @@ def told_trend(
     start: str,
     manner: Manner,
     values: NDArray,
+    members: NDArray | None = None,
 ) -> Finding | None:
-    """The trend that the clearest of the quantities with such names has; None where none of them is told."""
+    """The trend that the clearest of the quantities with such names has; None where none of them is told.
+
+    `members` as in `contrast_of`.
+    """
     names = [name for name in told if name.startswith(start)]
     if not names:
         return None
     found = told[names[0]]
-    fine = not any(int(name[len(start) :]) in claims.columns.trend for name in names)
-    return trend_finding(manner, values, claims.summaries, found.reach, found.pvalue, claims.groups, fine)
+    fine = not any(int(name[len(start) :]) in claims.lines for name in names)
+    about = claims.summaries, found.reach, found.pvalue, claims.groups
+    return trend_finding(manner, values, *about, fine, members)
 
 
 class QuantileClaims(Claims):
@@ -158,10 +165,10 @@ class QuantileClaims(Claims):
         self, levels: NDArray, values: NDArray, columns: Contrasts, summaries: list[Summary]
     ) -> None:
         self.levels, self.values = levels, values
-        self.columns, self.summaries = columns, summaries
+        self.columns, self.summaries, self.lines = columns, summaries, columns.trend
         self.middle = int(np.argmin(np.abs(levels - 0.5)))
         self.several = len(levels) > 1
-        trends = [name for name in trend_names(columns) if self.several or name.startswith(CENTRE)]
+        trends = trend_names(columns.columns.shape[1], self.lines if self.several else ())
         self.names = [
             *(f"{BELOW}{level:g}" for level in levels),
             *([COVERAGE] if self.several else []),
@@ -189,7 +196,7 @@ class QuantileClaims(Claims):
         n = len(columns)
         trends = [by_case[self.middle] @ columns[:, 1:] / n]
         if self.several:
-            trends.append(by_case[-1] @ columns[:, self.columns.trend] / n)
+            trends.append(by_case[-1] @ columns[:, self.lines] / n)
         return np.concatenate([by_case.mean(axis=1), *trends])
 
     def expected(self, scores: NDArray) -> NDArray:

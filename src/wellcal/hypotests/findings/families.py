@@ -18,6 +18,7 @@ from wellcal.hypotests.findings.counts import CountClaims
 from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.impossible import impossible_finding, without_log_odds
+from wellcal.hypotests.findings.pooled import PooledClaims, spread_is_known
 from wellcal.hypotests.findings.reasons import ALPHA, NO_REASONS, Reasons, Seen, reasons_in, unnamed
 from wellcal.hypotests.findings.scalars import ScalarClaims
 from wellcal.hypotests.findings.splits import OUTER, SPREAD, Summary, name_of_means
@@ -32,7 +33,6 @@ from wellcal.predictions import Normal, Predictions, Quantiles, Samples, simplex
 from wellcal.predictions.class_names import is_ordered
 
 _FARTHEST_TOLD = 1e9  # residuals of normals
-_CHANCE = 0.05  # share of the variance of log spreads that may be chance
 
 
 def findings_of(
@@ -145,8 +145,10 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
     centre, spread = summaries(predictions)
     if predictions.event_shape != ():
         return _of_vectors(predictions, pooled, centre, spread)
-    centre, spread = _said(predictions, pooled)
-    named = [Summary(name, values) for name, values in _named(predictions, pooled, centre, spread)]
+    if pooled:
+        family: Any = predictions
+        return PooledClaims(np.asarray(to_numpy(family.values), dtype=np.float64))
+    named = [Summary(name, values) for name, values in _named(predictions, centre, spread)]
     columns = contrasts_of(centre, spread)
     if isinstance(predictions, Quantiles):
         levels, values = np.asarray(predictions.levels), np.asarray(to_numpy(predictions.values))
@@ -154,10 +156,9 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
     if isinstance(predictions, Samples):
         values = np.asarray(to_numpy(predictions.values), dtype=np.float64)
         weights = np.broadcast_to(np.asarray(to_numpy(predictions.atom_weights())), values.shape)
-        if predictions.kind == "draws" or pooled:
-            known = _spread_is_known(spread, values.shape[1])
-            columns, named = (columns, named) if known else (contrasts_of(centre, 0.0 * spread), named[:1])
-        return DrawClaims(values, weights, pooled, columns, named)
+        if predictions.kind == "draws" and not spread_is_known(spread, values.shape[1]):
+            columns, named = contrasts_of(centre, 0.0 * spread), named[:1]
+        return DrawClaims(values, weights, columns, named)
     if are_counts(predictions):
         return CountClaims(centre, spread, columns, named)
     # A wrong unit puts residuals far off, and how far is to be told; those of points are infinite.
@@ -175,7 +176,7 @@ def _of_vectors(predictions: Any, pooled: bool, centre: NDArray, spread: NDArray
     if isinstance(predictions, Samples) and (predictions.kind == "draws" or pooled):
         columns = flat[3].T
         flat[3] = np.stack(
-            [one if _spread_is_known(one, predictions.values.shape[1]) else 0.0 * one for one in columns], 1
+            [one if spread_is_known(one, predictions.values.shape[1]) else 0.0 * one for one in columns], 1
         )
     return VectorClaims(*flat, pool=pool, tied=_sum_is_known(predictions))
 
@@ -190,7 +191,7 @@ def _sum_is_known(predictions: Any) -> bool:
 
 
 def _said(predictions: Predictions, pooled: bool) -> tuple[NDArray, NDArray]:
-    """Centre and spread that errors may go with.
+    """Centre and spread that errors of vectors may go with.
 
     Of draws that are pooled with the target the spread is that of the draws alone: a target that is far off
     widens its pool, and would be found where the spread is large. The centre is that of the pool: draws that
@@ -203,20 +204,7 @@ def _said(predictions: Predictions, pooled: bool) -> tuple[NDArray, NDArray]:
     return centre, spread
 
 
-def _spread_is_known(spread: NDArray, draws: int) -> bool:
-    """Whether spreads of draws differ by more than chance makes them differ.
-
-    Spreads that happen to be small among few draws are too small: that is chance, not an error that goes
-    with the predicted spread.
-    """
-    chance = 0.5 / max(draws - 2.0, 1.0)  # variance of the logarithm of a standard deviation
-    differ = float(np.var(np.log(np.maximum(spread, 1e-300))))
-    return chance < _CHANCE * differ
-
-
-def _named(
-    predictions: Predictions, pooled: bool, centre: NDArray, spread: NDArray
-) -> Iterator[tuple[str, NDArray]]:
+def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterator[tuple[str, NDArray]]:
     if isinstance(predictions, Quantiles):
         levels = np.asarray(predictions.levels)
         level = float(levels[np.argmin(np.abs(levels - 0.5))])
@@ -224,7 +212,7 @@ def _named(
         yield (OUTER, spread)
         return
     known = predictions.supports("mean") and bool(np.isfinite(to_numpy(predictions.mean())).all())
-    yield (name_of_means(pooled) if known else "predicted median", centre)
+    yield (name_of_means(False) if known else "predicted median", centre)
     yield (SPREAD, spread)
 
 

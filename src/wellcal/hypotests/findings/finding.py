@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from wellcal._arrays.schema import Check, listed, number, optional, text
+from wellcal._arrays.schema import Check, listed, number, optional, text, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Presentable, Row, pvalue_sign
 
@@ -53,6 +53,9 @@ class Finding(Presentable):
         What these cases are told by, such as "predicted mean". None elsewhere.
     unit
         Where `ratio` is of means: these in their standard deviations, on average. None elsewhere.
+    classes
+        Places of the classes, among the columns of probabilities, that it is about, the one that shows it
+        best first. None where it is about all of them, or there are none.
 
     Examples
     --------
@@ -78,8 +81,11 @@ class Finding(Presentable):
     elsewhere: tuple[float, float, float] | None = None
     by: str | None = None
     unit: float | None = None
+    classes: tuple[int, ...] | None = None
 
-    added: ClassVar[Mapping[str, Any]] = dict.fromkeys(("expected", "ratio", "elsewhere", "by", "unit"))
+    added: ClassVar[Mapping[str, Any]] = dict.fromkeys(
+        ("expected", "ratio", "elsewhere", "by", "unit", "classes")
+    )
 
     def __str__(self) -> str:
         return self.sentence
@@ -100,6 +106,7 @@ class Finding(Presentable):
             "elsewhere": optional(listed(number(infinite=True), length=3)),
             "by": optional(text),
             "unit": optional(number(least=0.0)),
+            "classes": optional(listed(whole(least=0))),
         }
 
     def _headline(self) -> str:

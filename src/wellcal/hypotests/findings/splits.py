@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -21,14 +22,19 @@ SPREAD, OUTER = "predicted spread", "distance of the outer quantiles"
 
 
 class Summary(NamedTuple):
-    """A number of each prediction, and what it is called."""
+    """A number of each prediction, and what it is called.
+
+    Of predictions that are draws `swapped` has the number that there would be if a member of the pool were
+    the target, ``(n, S + 1)``.
+    """
 
     name: str
     values: NDArray
+    swapped: NDArray | None = None
 
 
 def name_of_means(pooled: bool, coordinate: int | None = None) -> str:
-    """What cases are told by: errors of draws have a trend given the draws alone, and none given the pool.
+    """What cases are told by; of vectors that are draws it is `pooled`, given which errors have no trend.
 
     Examples
     --------
@@ -40,12 +46,16 @@ def name_of_means(pooled: bool, coordinate: int | None = None) -> str:
 
 
 class Split(NamedTuple):
-    """Cases inside of a group, names of the group and of its complement, and what cases are split by."""
+    """Cases inside of a group, names of the group and of its complement, and what cases are split by.
+
+    Of draws `swapped` says which members of the pool put their case inside when they are the target.
+    """
 
     inside: NDArray
     name: str
     complement: str
     by: str
+    swapped: NDArray | None = None
 
 
 def each_split(summaries: list[Summary], fine: bool = False) -> Iterator[Split]:
@@ -53,9 +63,7 @@ def each_split(summaries: list[Summary], fine: bool = False) -> Iterator[Split]:
     for summary in summaries:
         cuts = [_cut(summary.values, place) for place in _PLACES]
         for cut in sorted({cut for cut in cuts if cut is not None}):
-            yield from _kept(
-                summary.values > cut, summary.name, f"above {cut_text(cut)}", f"below {cut_text(cut)}"
-            )
+            yield from _kept(summary, cut, math.inf, f"above {cut_text(cut)}", f"below {cut_text(cut)}")
         yield from _between(summary, cuts[0], cuts[-1])
         if fine:
             low, middle, high = (_cut(summary.values, place) for place in _FINE_PLACES)
@@ -65,14 +73,18 @@ def each_split(summaries: list[Summary], fine: bool = False) -> Iterator[Split]:
 
 def _between(summary: Summary, low: float | None, high: float | None) -> Iterator[Split]:
     if low is not None and high is not None and low < high:
-        inside = (summary.values > low) & (summary.values <= high)
         between = f"between {cut_text(low)} and {cut_text(high)}"
-        yield from _kept(inside, summary.name, between, f"not {between}")
+        yield from _kept(summary, low, high, between, f"not {between}")
 
 
-def _kept(inside: NDArray, name: str, where: str, elsewhere: str) -> Iterator[Split]:
+def _kept(summary: Summary, low: float, high: float, where: str, elsewhere: str) -> Iterator[Split]:
+    def within(values: NDArray) -> NDArray:
+        return (values > low) & (values <= high)
+
+    inside, name = within(summary.values), summary.name
     if _LEAST <= np.count_nonzero(inside) <= len(inside) - _LEAST:
-        yield Split(inside, f"where the {name} is {where}", f"where the {name} is {elsewhere}", name)
+        swapped = None if summary.swapped is None else within(summary.swapped)
+        yield Split(inside, f"where the {name} is {where}", f"where the {name} is {elsewhere}", name, swapped)
 
 
 def _cut(values: NDArray, place: float) -> float | None:
@@ -82,11 +94,15 @@ def _cut(values: NDArray, place: float) -> float | None:
 
 
 class Side(NamedTuple):
-    """A quantity in some cases: estimate, standard error, and what each case adds to its error."""
+    """A quantity in some cases: estimate, standard error, and what each case adds to its error.
+
+    The estimate is less what is `usual` there: where draws happen to be high their targets lie below them.
+    """
 
     value: float
     error: float
     influence: NDArray
+    usual: float = 0.0
 
     @property
     def off(self) -> float:
@@ -107,10 +123,24 @@ class Contrast(NamedTuple):
     difference: Side
 
 
-def contrast_of(measure: Measure, values: NDArray, split: Split, groups: NDArray | None) -> Contrast:
-    """A quantity on both sides of a split; cases of one of `groups` depend on each other."""
+def contrast_of(
+    measure: Measure,
+    values: NDArray,
+    split: Split,
+    groups: NDArray | None,
+    members: NDArray | None = None,
+) -> Contrast:
+    """A quantity on both sides of a split; cases of one of `groups` depend on each other.
+
+    Of draws `members` are the values that there would be with each member of the pool as the target,
+    ``(n, S + 1, ...)``. What calibration makes of a side is the quantity of all members that are on that side
+    when they are the target, as in `wellcal.witnesses.swapped`.
+    """
     inside = _side(measure, values, split.inside, groups)
     outside = _side(measure, values, ~split.inside, groups)
+    if members is not None and split.swapped is not None:
+        inside = _less_usual(inside, measure, members[split.swapped])
+        outside = _less_usual(outside, measure, members[~split.swapped])
     influence = inside.influence - outside.influence
     difference = Side(inside.value - outside.value, _error(influence, groups), influence)
     return Contrast(split, inside, outside, difference)
@@ -122,6 +152,11 @@ def _side(measure: Measure, values: NDArray, some: NDArray, groups: NDArray | No
     influence = np.zeros(len(values))
     influence[some] = parts * np.sqrt(count / max(count - 1.0, 1.0))
     return Side(value, _error(influence, groups), influence)
+
+
+def _less_usual(side: Side, measure: Measure, members: NDArray) -> Side:
+    usual = measure(members)[0]
+    return side._replace(value=side.value - usual, usual=usual)
 
 
 def _error(influence: NDArray, groups: NDArray | None) -> float:

@@ -58,8 +58,6 @@ class Manner(NamedTuple):
     apart
         A difference in words, where neither side is off by itself, up to the place; its size in words; and an
         interval of it.
-    closing
-        What the sentence ends with: what was expected.
     expected
         The share that a calibrated model has, where sizes are shares.
     """
@@ -71,7 +69,6 @@ class Manner(NamedTuple):
     again: Callable[[float], str]
     ends: Callable[[float, float, float], str]
     apart: Callable[[float], str]
-    closing: str = ""
     expected: float | None = None
 
 
@@ -127,8 +124,7 @@ def shares(kind: str, measure: Measure, what: str, expected: float) -> Manner:
     def ends(low: float, high: float, _: float) -> str:
         return share_span(low, high)
 
-    closing = f", expected {percent(expected)}"
-    return Manner(kind, measure, size_of, phrase, percent, ends, apart, closing, expected)
+    return Manner(kind, measure, size_of, phrase, percent, ends, apart, expected)
 
 
 def trend_finding(
@@ -139,9 +135,10 @@ def trend_finding(
     pvalue: float,
     groups: NDArray | None = None,
     fine: bool = False,
+    members: NDArray | None = None,
 ) -> Finding | None:
     """The split that shows it best, in words; None where there is nothing to split."""
-    best = best_contrast(manner.measure, values, summaries, groups, fine)
+    best = best_contrast(manner.measure, values, summaries, groups, fine, members)
     return None if best is None else _in_words(manner, best, reach, pvalue)
 
 
@@ -151,11 +148,12 @@ def best_contrast(
     summaries: list[Summary],
     groups: NDArray | None,
     fine: bool = False,
+    members: NDArray | None = None,
 ) -> Contrast | None:
-    """The split whose sides differ most, in standard errors."""
+    """The split whose sides differ most, in standard errors; `members` as in `contrast_of`."""
     best: Contrast | None = None
     for split in each_split(summaries, fine):
-        found = contrast_of(measure, values, split, groups)
+        found = contrast_of(measure, values, split, groups, members)
         if best is None or found.difference.off > best.difference.off:
             best = found
     return best
@@ -172,7 +170,7 @@ def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> F
     if not clear:
         size, ends = _sized(manner, found.difference, reach)
         text = f"{manner.apart(size)} {found.split.name} than elsewhere"
-        if not manner.closing:  # sizes of differences are told where they are no shares
+        if manner.expected is None:  # sizes of differences are told where they are no shares
             text += ", relative to their predictions"
             texts = f"{text} ({manner.ends(*ends, size)})", manner.kind, text
             return Finding(*texts, size, ends, LEVEL, pvalue, by=found.split.by)
@@ -180,9 +178,13 @@ def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> F
         other, others = _sized(manner, found.outside, reach)
         here, there = manner.ends(*ends, size), manner.ends(*others, other)
         told = f"{percent(size)}, {here}, against {percent(other)}, {there}"
-        right, elsewhere = manner.expected, (other, *others)
+        right = _expected(manner, [found.inside, found.outside])
+        if len(right) > 1:
+            text += ", relative to what is expected"
+            told += f"; expected {' and '.join(right)}"
         texts = f"{text} ({told})", manner.kind, text
-        return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=elsewhere, by=found.split.by)
+        finding = Finding(*texts, size, ends, LEVEL, pvalue)
+        return _with_sides(finding, manner, found.inside, (other, *others), found)
     # The side that is off most is named; the other one is told where it is off too.
     side, name = clear[0]
     size, ends = _sized(manner, side, reach)
@@ -193,14 +195,32 @@ def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> F
         again = manner.again(rest)
         sentence += f", and {again} ({manner.ends(*its_ends, rest)}) elsewhere"
         short += f", and {again} elsewhere"
-    texts, right = (sentence + manner.closing, manner.kind, short + manner.closing), manner.expected
-    elsewhere = rest, *its_ends
-    return Finding(*texts, size, ends, LEVEL, pvalue, right, elsewhere=elsewhere, by=found.split.by)
+    right = _expected(manner, [one for one, _ in clear])
+    closing = f", expected {' and '.join(right)}" if right else ""
+    told = Finding(sentence + closing, manner.kind, short + closing, size, ends, LEVEL, pvalue)
+    return _with_sides(told, manner, side, (rest, *its_ends), found)
+
+
+def _with_sides(
+    told: Finding, manner: Manner, side: Side, elsewhere: tuple[float, float, float], found: Contrast
+) -> Finding:
+    """A finding that knows what is right on its side, what is on the other one, and what told them apart."""
+    right = None if manner.expected is None else manner.size(side.usual)
+    return replace(told, expected=right, elsewhere=elsewhere, by=found.split.by)
+
+
+def _expected(manner: Manner, sides: list[Side]) -> list[str]:
+    """Shares that are expected on some sides, once where they are the same."""
+    if manner.expected is None:
+        return []
+    return list(dict.fromkeys(percent(manner.size(side.usual)) for side in sides))
 
 
 def _sized(manner: Manner, side: Side, reach: float) -> tuple[float, tuple[float, float]]:
-    ends = [manner.size(side.value + sign * reach * side.error) for sign in (-1.0, 1.0)]
-    return manner.size(side.value), (min(ends), max(ends))
+    """The size of a side and its interval; shares are told as they are, and not from what is usual there."""
+    value = side.value + (0.0 if manner.expected is None else side.usual)
+    ends = [manner.size(value + sign * reach * side.error) for sign in (-1.0, 1.0)]
+    return manner.size(value), (min(ends), max(ends))
 
 
 def correlation_finding(
