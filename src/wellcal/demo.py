@@ -137,7 +137,9 @@ def one_year_each(data: Any, observed: str) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> one_year_each(pd.DataFrame({"age": [30, 30, 41, 30], "visits": [1, 0, 2, 5]}), "visits").visits.tolist()
+    >>> one_year_each(
+    ...     pd.DataFrame({"age": [30, 30, 41, 30], "visits": [1, 0, 2, 5]}), "visits"
+    ... ).visits.tolist()
     [1, 2, 5]
     """
     known = data.drop(columns=observed)

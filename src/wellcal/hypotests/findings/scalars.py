@@ -260,16 +260,18 @@ def skew_finding(found: Found) -> Finding:
 def tails_finding(found: Found, every: Mapping[str, Found], normal: bool) -> Finding:
     """Tails that are too heavy or too light, or two peaks.
 
-    Scores of predictions that are not `normal` are no standard deviations: what lies within so many of them is
-    told as a central interval, and that of normal scores has the same share in it.
+    Scores of predictions that are not `normal` are no standard deviations: what lies within so many of them
+    is told as a central interval, and that of normal scores has the same share in it.
     """
     near = every[_MIDDLE]
     if near.high < _FLAT < near.expected:
         short = "targets avoid the middle of their predictions (two peaks)"
         ends = near.share_ends
+        where = "within half a standard deviation"
+        if not normal:
+            where = f"in the {_central(_NEAR)}, with the spread put right"
         shares = (
-            f"{percent(near.estimate)} of them ({span(*ends, percent)}) "
-            f"{'within half a standard deviation' if normal else f'in the {_central(_NEAR)}, with the spread put right'}, "
+            f"{percent(near.estimate)} of them ({span(*ends, percent)}) {where}, "
             f"{percent(near.expected)} expected"
         )
         return Finding(f"{short}: {shares}", "two peaks", short, near.estimate, ends, LEVEL, found.pvalue)
