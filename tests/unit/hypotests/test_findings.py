@@ -517,6 +517,12 @@ def test_tails_are_told_in_what_predictions_have() -> None:
     assert "beyond two standard deviations" in str(told(heavy, wc.Normal(mu, np.full(600, 1.2)))[-1])
 
 
+def test_a_statistic_beyond_all_that_was_drawn_says_so() -> None:
+    beyond = "-log10 of the smallest weighted p-value = 300 or more, far beyond all that was drawn"
+    assert beyond in repr(result(MU + 3.0 * NOISE))
+    assert "or more, far" not in repr(result(MU + NOISE))
+
+
 def test_findings_do_not_depend_on_the_seed_of_the_test() -> None:
     assert result(rng=1).findings == result(rng=2).findings
 
