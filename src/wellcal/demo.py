@@ -121,9 +121,35 @@ def diabetes() -> Task:
     )
 
 
+def one_year_each(data: Any, observed: str) -> Any:
+    """The first year of each person, where a row is a year, below the years before it.
+
+    These differ in what was observed alone. They are not independent, and nobody is to be both among those
+    that a model has seen and among those that judge it.
+
+    Parameters
+    ----------
+    data
+        A data frame.
+    observed
+        Its column of targets.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> one_year_each(
+    ...     pd.DataFrame({"age": [30, 30, 41, 30], "visits": [1, 0, 2, 5]}), "visits"
+    ... ).visits.tolist()
+    [1, 2, 5]
+    """
+    known = data.drop(columns=observed)
+    return data[(known != known.shift()).any(axis=1)]
+
+
 def visits() -> Task:
     """Counts: Poisson regression, and one that lets counts vary more."""
     data = _untyped("statsmodels.api").datasets.randhie.load_pandas().data
+    data = one_year_each(data, "mdvis")
     rows = np.random.default_rng(_SEED).permutation(len(data))
     train, test = rows[:_TRAINED], rows[_TRAINED : _TRAINED + _TESTED]
     discrete = _untyped("statsmodels.discrete.discrete_model")
@@ -140,7 +166,7 @@ def visits() -> Task:
         "visits",
         "How often will they see a doctor?",
         f"Two regressions for counts, fitted to {len(train):,} persons of the RAND health insurance "
-        f"experiment, predict the visits of {len(test):,} others in a year.",
+        f"experiment, predict the visits of {len(test):,} others in a year; one year of each person.",
         y[test],
         {
             "Poisson": wc.Poisson(poisson.predict(x.iloc[test]).to_numpy()),

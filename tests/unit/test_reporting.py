@@ -247,13 +247,33 @@ def test_what_cannot_be_mended_is_said() -> None:
     ("pred", "remedy"),
     [
         (wc.Quantiles([0.1, 0.5, 0.9], [[-1.0, 0.0, 1.0]]), "conformal prediction"),
-        (wc.Samples([[0.0, 1.0]]), "stretch draws about their mean"),
+        (wc.Samples([[0.0, 1.0]]), "move draws, and stretch them about their mean"),
         (wc.NegativeBinomial([2.0], [3.0]), "means and dispersions"),
-        (wc.Gamma([2.0], [3.0]), "a factor for the spreads"),
+        (wc.Gamma([2.0], [3.0]), "factors for means and spreads together"),
     ],
 )
 def test_where_no_temperature_is_known_something_else_is(pred: Any, remedy: str) -> None:
     assert remedy in instead_of_temperature(pred)
+
+
+def test_a_remedy_for_draws_helps_where_it_is_followed() -> None:
+    """Draws that are too low; and where nothing was found there is nothing to mend."""
+    rng = np.random.default_rng(5)
+    centre = rng.normal(size=300)
+    y, draws = rng.normal(centre), rng.normal((centre - 0.5)[:, None], size=(300, 30))
+    low = wc.report(y, wc.Samples(draws), recalibrate=True, **FAST).best
+    assert "move draws, and stretch them" in low.left_out[0]
+    moved = draws + np.mean(y[:150] - draws[:150].mean(axis=1))
+    mean = moved.mean(axis=1, keepdims=True)
+    factor = np.std((y - mean[:, 0])[:150]) / np.std((moved - mean)[:150])
+    after = wc.report(
+        y[150:], wc.Samples((mean + factor * (moved - mean))[150:]), recalibrate=True, **FAST
+    ).best
+    assert low.rejected
+    assert not after.rejected
+    assert after.left_out == (
+        "Recalibration was not tried: temperature scaling has no closed form for Samples.",
+    )
 
 
 # -- several models ---------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Scores against scipy, and errors."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -202,3 +203,19 @@ def test_a_score_that_is_not_finite_says_in_how_many_cases_and_why() -> None:
     assert estimate_text(whole) == "inf (2 cases: probability or density 0 for what happened)"
     without_mean = wc.mse(np.zeros(3), wc.StudentT(np.ones(3), np.zeros(3), np.ones(3)))
     assert "3 cases: predictions without a finite mean" in repr(without_mean)
+
+
+def test_intervals_of_few_scores_are_those_of_student_and_not_below_zero() -> None:
+    y, pred = np.array([0.0, 3.0]), wc.Normal(np.zeros(2), np.ones(2))
+    found = wc.nll(y, pred)
+    interval = found.confidence_interval(0.9)
+    half = stats.t.ppf(0.95, 1) * found.standard_error
+    assert (interval.low, interval.high) == pytest.approx(
+        (float(found) - half, float(found) + half), rel=1e-12
+    )
+    for score in (wc.crps, wc.mse, wc.pinball_loss):
+        least = score(y, pred)
+        assert float(least) < 3.0 * least.standard_error
+        assert least.confidence_interval().low == 0.0
+    clustered = replace(found, n_samples=100, provenance={"clusters": 2})
+    assert clustered.confidence_interval(0.9) == interval

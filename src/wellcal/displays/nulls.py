@@ -14,25 +14,24 @@ from wellcal.displays.axes import WIDE, Canvas, percent
 from wellcal.displays.base import Display, checked_result
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.method import METHODS
+from wellcal.hypotests.pvalues import EVIDENCE, MOST_EVIDENCE
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
 
 _STEP = 0.17  # between the words of models, as a share of the axes
 _FAR = 0.8  # widths of the null to either side within which a statistic is drawn where it is
-_LIMIT = 300.0  # of logarithms of p-values: a number that means that there is none
 _DRAWN = 999  # draws of a null that was not kept, at most
 _MANY = 200  # draws, from which a few that are far away are not drawn
 
 QUESTION = "Could a calibrated model have done this?"
 
-_EVIDENCE = "-log10 of the smallest weighted p-value"
 _DISTANCE = "how far outcomes are from their predictions"
 WORDS = {
     "n SKCE_u": _DISTANCE,
     "n SKCE_b": _DISTANCE,
     "SKCE_B": _DISTANCE,
     "n UCME^2": _DISTANCE,
-    _EVIDENCE: "how striking the most striking part of the test is",
+    EVIDENCE: "how striking the most striking part of the test is",
 }
 """What statistics are, in words, by their labels; others are called as they are."""
 
@@ -120,8 +119,7 @@ class NullDisplay(Display):
             canvas = Canvas(ax)
             look, theme = canvas.look, canvas.theme
             # Logarithms of p-values that are no number any more have no place, of draws as of the model.
-            most = _LIMIT if self.statistic_label == _EVIDENCE else np.inf
-            placed = self.null[np.abs(self.null) < most]
+            placed = self.null[np.abs(self.null) < self._most]
             finite = placed if len(placed) else self.null[np.isfinite(self.null)]
             # A few draws far away would press all others into a corner.
             ends = (
@@ -129,7 +127,7 @@ class NullDisplay(Display):
             )
             low, high = float(ends[0]), float(ends[1])
             reach = _FAR * ((high - low) or 1.0)
-            far = abs(self.statistic) >= most or not low - reach <= self.statistic <= high + reach
+            far = abs(self.statistic) >= self._most or not low - reach <= self.statistic <= high + reach
             # A statistic far away, too: then an arrow leads there.
             right_of = self.statistic > high
             shown = (high + 0.15 * reach if right_of else low - 0.15 * reach) if far else self.statistic
@@ -200,12 +198,17 @@ class NullDisplay(Display):
         self._drawn(ax)
         return self
 
+    @property
+    def _most(self) -> float:
+        """From here on a number means that there is none."""
+        return MOST_EVIDENCE if self.statistic_label == EVIDENCE else np.inf
+
     def _called(self, far: bool, alone: bool) -> str:
         """What stands at the statistic: the name, where several models may be shown."""
         name = self.name or ("this model" if alone else "this model, too")
         if not far:
             return name
-        number = f", at {self.statistic:.3g}" if abs(self.statistic) < _LIMIT else ""
+        number = f", at {self.statistic:.3g}" if abs(self.statistic) < self._most else ""
         return f"{name}{number}: off this scale"
 
 

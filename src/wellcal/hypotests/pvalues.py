@@ -17,6 +17,12 @@ from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import check_ndim, numeric_array, real_number
 from wellcal._arrays.namespaces import NDArray, to_numpy
 
+EVIDENCE = "-log10 of the smallest weighted p-value"
+"""What the statistic of several parts is called."""
+
+MOST_EVIDENCE = 300.0
+"""Where it ends: tails that are fitted to drawn sets underflow there."""
+
 
 class Ranks(NamedTuple):
     """p-values ``(R + 1,)`` of all sets, and the smallest that the observed one could have had.

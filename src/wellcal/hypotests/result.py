@@ -28,6 +28,7 @@ from wellcal.hypotests.e_values import e_value_text
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.findings.sizes import surely_not_slight, yardstick_with
+from wellcal.hypotests.pvalues import EVIDENCE, MOST_EVIDENCE
 from wellcal.hypotests.sensitivity import SmallestError
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.guarantees import Guarantees
@@ -292,7 +293,10 @@ class TestResult(Presentable):
         if self.guarantees is not None:
             rows.append(("proven", _proven_text(self.guarantees)))
         rows.append(("method", self.method))
-        rows.append(("statistic", f"{self.statistic_label} = {self.statistic:.4g}"))
+        told = f"{self.statistic_label} = {self.statistic:.4g}"
+        if self.statistic_label == EVIDENCE and self.statistic >= MOST_EVIDENCE:
+            told += " or more, far beyond all that was drawn"
+        rows.append(("statistic", told))
         if "pvalues" in provenance:
             rows.append(("parts", _parts_text(provenance)))
         told = [name for name in ("chosen", "alternatives") if name in provenance]

@@ -198,6 +198,14 @@ class Estimate(Presentable):
         found = self.provenance.get("blocks") if self.estimator == "block" else None
         return found if isinstance(found, int) and found > 1 else None
 
+    @property
+    def _averaged(self) -> int | None:
+        """Independent numbers whose mean it is: of clusters, cases or blocks; None where it is no mean."""
+        if self.estimator not in ("mean", "weighted mean"):
+            return self.blocks
+        found = self.provenance.get("clusters", self.n_samples)
+        return found if found > 1 else None
+
     def deviations(self) -> Deviations | None:
         """The estimate of KCE and draws of its distance from the truth; None where cases are not known."""
         cases = self.cases
@@ -228,9 +236,10 @@ class Estimate(Presentable):
         from 1,000 cases at most, drawn targets are those of some hundred cases, and both are scaled to the
         number of cases; random numbers have a fixed seed.
 
-        All other estimates have the normal interval ``value -+ z * standard_error``. That of SKCE over
-        blocks has Student's quantile in the place of z, and needs many blocks, a hundred or more: values of
-        blocks are skewed.
+        All other estimates have the normal interval ``value -+ z * standard_error``. Means of scores, and of
+        SKCE over blocks, have Student's quantile in the place of z, by the number of cases, clusters or
+        blocks; those of blocks need many, a hundred or more, since their values are skewed. Scores that
+        cannot be negative have no interval below zero.
 
         Where the cases are not known any more, as in an estimate that was stored, it is the one that was
         asked for before, or else the normal one: `method` of the interval says which.
@@ -288,10 +297,13 @@ class Estimate(Presentable):
     def _normal_interval(self, level: float) -> Interval:
         if self.standard_error is None:
             raise ValueError(f"no standard error is known for the {self.estimator} estimator of {self.name}")
-        upper, blocks = 0.5 + 0.5 * level, self.blocks
-        quantile = special.ndtri(upper) if blocks is None else special.stdtrit(blocks - 1, upper)
+        upper, parts = 0.5 + 0.5 * level, self._averaged
+        quantile = special.ndtri(upper) if parts is None else special.stdtrit(parts - 1, upper)
         half = float(quantile) * _float(self.standard_error)
-        return Interval(float(self) - half, float(self) + half, level)
+        low = float(self) - half
+        if self.name in _NOT_NEGATIVE:
+            low = min(max(low, 0.0), float(self))
+        return Interval(low, float(self) + half, level)
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -302,6 +314,7 @@ class Estimate(Presentable):
             "expectation_error": any_number,
             "dropped": whole(least=0),
             NOT_FINITE: whole(least=0),
+            "clusters": whole(least=1),
             "compared": text,
         }
         return {
@@ -340,6 +353,8 @@ class Estimate(Presentable):
             rows.append(("not finite", _why_not_finite(self)))
         return [*rows, *left_out_rows(self.provenance)]
 
+
+_NOT_NEGATIVE = frozenset({"Brier score", "CRPS", "MSE", "energy score", "pinball loss"})
 
 NOT_FINITE = "not_finite"
 """In provenances: how many cases have a score that is no finite number, where their mean is none."""

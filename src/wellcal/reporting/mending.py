@@ -67,6 +67,8 @@ def mended(
         check_supported(model.predictions)
     except TypeError as error:
         reason = str(error).removeprefix("pred: ").partition(";")[0]  # not all that it could be tried for
+        if test.pvalue > ALPHA:
+            return f"{NOT_TRIED}: {reason}."
         return f"{NOT_TRIED}: {reason}; {instead_of_temperature(model.predictions)}."
     if model.clusters is not None:
         return f"{NOT_TRIED}: its folds take cases as independent, and these come in clusters."
@@ -112,7 +114,7 @@ def instead_of_temperature(predictions: Predictions) -> str:
     if isinstance(predictions, Quantiles):
         return "move each quantile by as much as other cases miss it (conformal prediction)"
     if isinstance(predictions, Samples):
-        return "stretch draws about their mean by a factor that other cases choose, and report again"
+        return "move draws, and stretch them about their mean, as other cases choose, and report again"
     if isinstance(predictions, NegativeBinomial):
         return "multiply means and dispersions by factors that other cases choose, and report again"
     if are_counts(predictions):
@@ -120,7 +122,7 @@ def instead_of_temperature(predictions: Predictions) -> str:
             "multiply means by a factor that other cases choose, and where counts are more dispersed than "
             "predicted take negative binomials (wc.NegativeBinomial)"
         )
-    return "choose a factor for the spreads on other cases, and report again"
+    return "choose factors for means and spreads together on other cases, and report again"
 
 
 def _scores(model: ModelData) -> dict[str, NDArray]:

@@ -85,7 +85,8 @@ def scores_of(model: ModelData) -> dict[str, Estimate]:
         if np.isposinf(float(value)) and name == "NLL" and lost:
             value = replace(value, provenance={**value.provenance, INFINITE: _impossible(model, lost)})
         if model.clusters is not None:
-            value = replace(value, standard_error=_clustered_error(name, model))
+            told = {**value.provenance, "clusters": len(np.unique(model.clusters))}
+            value = replace(value, standard_error=_clustered_error(name, model), provenance=told)
         known_interval(value)  # which is stored with it
         found[name] = value
     return found

@@ -20,6 +20,8 @@ from wellcal.reporting.pieces import ExampleCase, Mended, SegmentReport, Segment
 from wellcal.reporting.result import ModelReport, Report
 from wellcal.reporting.view import NOTHING, Cell, Table, number_cell
 
+_FEW_CASES = 50  # below, Student's intervals of skewed scores hold the truth in less than 93 of 100 samples
+
 
 def models_table(report: Report) -> Table:
     """What tiles say of one model, a row for each; ties are called ties."""
@@ -132,7 +134,10 @@ def scores_table(models: Sequence[ModelReport]) -> Table | None:
         *(Cell(model.name if len(models) > 1 else "Mean", number=True) for model in models),
     ]
     rows = [[Cell(name), *(estimate_cell(model.scores.get(name)) for model in models)] for name in names]
-    return Table(header, rows, "Mean over cases, with 95% intervals")
+    caption = "Mean over cases, with 95% intervals"
+    if min(score.n_samples for model in models for score in model.scores.values()) < _FEW_CASES:
+        caption += ", which are too narrow where a few of so few cases score far worse than the others"
+    return Table(header, rows, caption)
 
 
 def coverage_table(found: Any) -> Table:

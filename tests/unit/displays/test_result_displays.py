@@ -251,6 +251,8 @@ def test_a_statistic_far_away_leaves_the_null_its_shape():
         assert words in {text.get_text() for text in ax.texts}
     limit = NullDisplay(null, 300.0, "-log10 of the smallest weighted p-value").plot().ax_
     assert "this model: off this scale" in {text.get_text() for text in limit.texts}
+    beyond = NullDisplay(null, 900.0, "n SKCE_u").plot().ax_  # which is no logarithm
+    assert "this model, at 900: off this scale" in {text.get_text() for text in beyond.texts}
 
 
 def test_differences_of_models():

@@ -536,6 +536,29 @@ def test_a_wrong_unit_is_told_by_its_size() -> None:
     assert str(far) == "targets are 8 standard deviations or more too high"
 
 
+def test_tails_are_told_in_what_predictions_have() -> None:
+    """Two standard deviations of normals; of others a central interval, since scores are none of theirs."""
+    rng = np.random.default_rng(3)
+    mu = 2.0 * rng.normal(size=600)
+    y = rng.normal(mu)
+    (found,) = told(y, wc.Laplace(mu, np.full(600, 0.707)))
+    assert re.search(r"put right, .* are outside the predicted central 95% interval, 5% expected", str(found))
+    # The same count with scales that put half of the targets where half of them should be.
+    gap = np.abs(y - mu)
+    outside = np.mean(gap > np.log(0.0455) / np.log(0.5) * np.median(gap))
+    assert found.interval[0] <= outside <= found.interval[1]
+    (peaks,) = told(mu + np.where(rng.random(600) < 0.5, -1.0, 1.0), wc.Laplace(mu, np.full(600, 0.9)))
+    assert "in the predicted central 38% interval, with the spread put right, 38% expected" in str(peaks)
+    heavy = mu + 0.8 * rng.standard_t(3.0, size=600)
+    assert "beyond two standard deviations" in str(told(heavy, wc.Normal(mu, np.full(600, 1.2)))[-1])
+
+
+def test_a_statistic_beyond_all_that_was_drawn_says_so() -> None:
+    beyond = "-log10 of the smallest weighted p-value = 300 or more, far beyond all that was drawn"
+    assert beyond in repr(result(MU + 3.0 * NOISE))
+    assert "or more, far" not in repr(result(MU + NOISE))
+
+
 def test_findings_do_not_depend_on_the_seed_of_the_test() -> None:
     assert result(rng=1).findings == result(rng=2).findings
 

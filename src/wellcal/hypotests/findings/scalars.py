@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
@@ -156,7 +157,7 @@ class ScalarClaims(Claims):
             out.append(skew_finding(told[SKEW]))
         # Spreads that are too small for some and too large for others make tails heavy.
         if TAILS in told and widths is None:
-            out.append(tails_finding(told[TAILS], every))
+            out.append(tails_finding(told[TAILS], every, self.normal))
         return out
 
     def trend_of_the_centre(self, told: Mapping[str, Found], z: NDArray) -> Finding | None:
@@ -213,6 +214,11 @@ def _kurtosis(u: NDArray) -> NDArray:
     return (ordered @ (2.5 * x**3 - 1.5 * x)) / np.where(second > 0.0, second, 1.0)
 
 
+def _central(deviations: float) -> str:
+    """The interval that holds what lies within so many standard deviations of a normal distribution."""
+    return f"predicted central {percent(2.0 * float(ndtr(deviations)) - 1.0)} interval"
+
+
 def _beyond_all(found: Found) -> Finding:
     """Targets so far off that levels are 0 or 1: how far, and how they spread there, cannot be told."""
     side, ends = "high" if found.estimate > 0.0 else "low", (found.low, found.high)
@@ -251,14 +257,21 @@ def skew_finding(found: Found) -> Finding:
     return Finding(f"{short} ({skewness})", SKEW, short, found.estimate, ends, LEVEL, found.pvalue)
 
 
-def tails_finding(found: Found, every: Mapping[str, Found]) -> Finding:
-    """Tails that are too heavy or too light, or two peaks."""
+def tails_finding(found: Found, every: Mapping[str, Found], normal: bool) -> Finding:
+    """Tails that are too heavy or too light, or two peaks.
+
+    Scores of predictions that are not `normal` are no standard deviations: what lies within so many of them
+    is told as a central interval, and that of normal scores has the same share in it.
+    """
     near = every[_MIDDLE]
     if near.high < _FLAT < near.expected:
         short = "targets avoid the middle of their predictions (two peaks)"
         ends = near.share_ends
+        where = "within half a standard deviation"
+        if not normal:
+            where = f"in the {_central(_NEAR)}, with the spread put right"
         shares = (
-            f"{percent(near.estimate)} of them ({span(*ends, percent)}) within half a standard deviation, "
+            f"{percent(near.estimate)} of them ({span(*ends, percent)}) {where}, "
             f"{percent(near.expected)} expected"
         )
         return Finding(f"{short}: {shares}", "two peaks", short, near.estimate, ends, LEVEL, found.pvalue)
@@ -267,7 +280,8 @@ def tails_finding(found: Found, every: Mapping[str, Found]) -> Finding:
     short = f"tails are {'heavier' if heavier else 'lighter'} than predicted"
     ends = far.share_ends
     shares = (
-        f"with the spread put right, {percent(far.estimate)} of targets ({span(*ends, percent)}) are beyond "
-        f"two standard deviations, {percent(far.expected)} expected"
+        f"with the spread put right, {percent(far.estimate)} of targets ({span(*ends, percent)}) are "
+        f"{'beyond two standard deviations' if normal else f'outside the {_central(_FAR)}'}, "
+        f"{percent(far.expected)} expected"
     )
     return Finding(f"{short}: {shares}", TAILS, short, far.estimate, ends, LEVEL, found.pvalue)

@@ -17,7 +17,7 @@ from scipy import linalg
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal.hypotests.method import Outcome
 from wellcal.hypotests.parts.part import Evaluated, Parts
-from wellcal.hypotests.pvalues import Ranks, ranked, smallest_pvalue
+from wellcal.hypotests.pvalues import EVIDENCE, MOST_EVIDENCE, Ranks, ranked, smallest_pvalue
 from wellcal.hypotests.resampling.low_rank import low_rank_skce
 from wellcal.hypotests.resampling.smooth_tails import smallest_near_first, smallest_of, smooth_pvalues
 from wellcal.hypotests.resampling.statistics import skce_statistic
@@ -37,7 +37,7 @@ TAIL_SETS = 999
 MOST_TAIL_DRAWS = 10**6
 """Targets, or coordinates of targets, that are drawn for tails at most."""
 
-_LEAST_PVALUE = 1e-300  # tails that underflow are as small as this
+_LEAST_PVALUE = 10.0**-MOST_EVIDENCE  # tails that underflow are as small as this
 
 ETAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Strengths of regularisation, relative to the largest eigenvalue."""
@@ -159,7 +159,7 @@ def smallest_outcome(count: int, parts: Sequence[Evaluated], *, null_alone: bool
     return Outcome(
         statistic=float(evidence[0]),
         pvalue=float(together.pvalues[0]),
-        label="-log10 of the smallest weighted p-value",
+        label=EVIDENCE,
         null=partial(_null_alone, parts, count) if null_alone else evidence[1:],
         provenance=provenance,
         floor=together.floor,
