@@ -79,6 +79,8 @@ class FeatureGrid:
         if len(self.centres) == 1:
             features = len(self.centres[0])
             meetings = count * features
+            if is_numpy(xp) and count == 1 and weights is None and features > _FEW_FEATURES:
+                return self._of_single_points_on_a_line(values[:, 0, 0])
             if is_numpy(xp) and (features <= _FEW_FEATURES or meetings <= REACH * (count + features)):
                 return self._of_all_pairs_on_a_line(values[:, :, 0], weights)
             if is_numpy(xp):
@@ -139,6 +141,22 @@ class FeatureGrid:
             else:
                 np.matmul(np.asarray(weights)[rows, None, :], table, out=out[rows, None, :])
         out *= NORM
+        return out
+
+    def _of_single_points_on_a_line(self, x: NDArray) -> NDArray:
+        """The same for one atom a row: it meets the features near it, which stand side by side."""
+        size, steps = len(self.centres[0]), np.arange(2 * REACH + 1)
+        centres = np.pad(self.centres[0], REACH, constant_values=np.inf)  # so that all have neighbours
+        out = np.empty((len(x), size))
+        for rows in told_chunks(len(x), len(centres), within=budget.cache, what=FEATURES_OF_CASES):
+            own = x[rows] - self.origin[0]
+            position = self._nearest(own)[:, None] + steps
+            table = own[:, None] - centres[position]
+            table *= table
+            table *= -1.0 / self.lengthscale**2
+            wide = np.zeros((len(own), len(centres)))
+            np.put_along_axis(wide, position, np.exp(table, out=table), axis=1)
+            np.multiply(wide[:, REACH:-REACH], NORM, out=out[rows])
         return out
 
     def _is_even(self) -> bool:
