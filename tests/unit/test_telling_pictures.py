@@ -25,7 +25,7 @@ Design = Callable[[np.random.Generator], tuple[Any, Any]]
 
 @pytest.fixture
 def unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures are drawn and not written, which takes most of the time of a page: tests ask where they are."""
+    """Pictures are drawn and not written, which takes most of the time: tests ask where they are."""
     blank = '<svg width="300pt" height="225pt" viewBox="0 0 300 225"></svg>'
     monkeypatch.setattr("wellcal.reporting.rendering.to_svg", lambda *_, **__: blank)
 
