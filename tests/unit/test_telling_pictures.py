@@ -24,6 +24,13 @@ LOGITS = np.random.default_rng(1).normal(0.0, 1.5, (N, 4))
 Design = Callable[[np.random.Generator], tuple[Any, Any]]
 
 
+@pytest.fixture
+def unwritten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures are drawn and not written, which takes most of the time: tests ask where they are."""
+    blank = '<svg width="300pt" height="225pt" viewBox="0 0 300 225"></svg>'
+    monkeypatch.setattr("wellcal.reporting.rendering.to_svg", lambda *_, **__: blank)
+
+
 def drawn(rng: np.random.Generator, logits: Any) -> Any:
     upto = special.softmax(logits, axis=1).cumsum(axis=1)
     return np.minimum((upto < rng.uniform(size=(len(logits), 1))).sum(axis=1), logits.shape[1] - 1)
@@ -151,6 +158,7 @@ def test_where_no_picture_shows_it_the_null_distribution_does() -> None:
     assert np.mean(null.null >= null.statistic) <= 0.05
 
 
+@pytest.mark.usefixtures("unwritten")
 def test_the_page_begins_with_it() -> None:
     y, pred = BANK["bias that goes with the mean"][1](np.random.default_rng(11))
     some = np.arange(0, N, 2)
@@ -211,6 +219,7 @@ def test_a_finding_about_a_class_is_shown_by_the_picture_of_that_class() -> None
 
 
 @pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.usefixtures("unwritten")
 def test_what_was_called_impossible_is_listed_and_has_no_picture(classes: int) -> None:
     rng = np.random.default_rng(3)
     p = rng.dirichlet(np.full(classes, 2.0), 300)
@@ -290,6 +299,7 @@ def test_residuals_of_equal_predictions_are_no_picture() -> None:
 
 
 @pytest.mark.parametrize(("bias", "power", "first"), [(1.8, 2.0, "centre"), (1.25, 2.0, "spread")])
+@pytest.mark.usefixtures("unwritten")
 def test_a_trend_is_seen_against_what_it_goes_with(bias: float, power: float, first: str) -> None:
     """Bias that goes with the mean and spread that goes with the spread, whichever is told first."""
     rng = np.random.default_rng(3)

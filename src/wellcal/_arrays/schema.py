@@ -189,6 +189,8 @@ def number(
     }[math.isfinite(least), math.isfinite(most)]
 
     def check(plain: Any, name: str) -> float:
+        if type(plain) is float and least <= plain <= most and (infinite or math.isfinite(plain)):
+            return plain  # as nearly all are
         given = NOT_FINITE.get(plain, plain) if isinstance(plain, str) else plain
         real = isinstance(given, (int, float, np.floating, np.integer)) and not isinstance(given, bool)
         with contextlib.suppress(OverflowError):  # whole numbers may be larger than any float

@@ -404,7 +404,10 @@ class ScannedCases(Scanned):
     def gains(self, block: Block, z: NDArray) -> NDArray:
         if not block.direction.happens:
             return z**2
-        return largest_gains(block, z, lambda size: self.outline.gains[ERRORS.index(size), block.cells])
+        known = self.outline.gains[:, block.cells]  # sums over cells already
+        return largest_gains(
+            block, z, known.shape[1], lambda size: known[ERRORS.index(size)], lambda rows: rows
+        )
 
     def shared(self, candidate: Candidate) -> list[NDArray]:
         group = self.told(candidate)

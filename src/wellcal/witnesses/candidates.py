@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal.witnesses.axes import Region
 from wellcal.witnesses.cell_sums import FEW_SETS, Events, Members, few_sets, many_sets
@@ -297,7 +298,8 @@ class Candidates(Scanned):
         if not block.direction.happens:
             return z**2
         deviation = self.deviation(block.direction)
-        return largest_gains(block, z, lambda size: np.asarray(deviation.gains(size) @ block.alike))
+        n = len(self.weights)
+        return largest_gains(block, z, n, deviation.gains, lambda rows: np.asarray(rows @ block.alike))
 
     def shared(self, candidate: Candidate) -> list[NDArray]:
         return [
@@ -396,14 +398,32 @@ def nearly_all(count: NDArray | float, total: float) -> NDArray:
     return np.asarray(count > LARGEST_SHARE * total + 1e-9)
 
 
-def largest_gains(block: Block, z: NDArray, gains: Callable[[float], NDArray]) -> NDArray:
-    """Twice the largest log-likelihood ratio over some sizes of errors, from sums over cells for each."""
-    found = np.zeros(len(z))
-    for size in SIZES:
-        for sign in (-1.0, 1.0):
-            of_groups = block.grid.totals(gains(sign * size))[block.kept]
-            np.maximum(found, of_groups, out=found, where=sign * z > 0.0)
-    return found
+def largest_gains(
+    block: Block,
+    z: NDArray,
+    cases: int,
+    gains: Callable[[float], NDArray],
+    sums: Callable[[NDArray], NDArray],
+) -> NDArray:
+    """Twice the largest log-likelihood ratio over some sizes of errors, of which many are summed at a time.
+
+    Parameters
+    ----------
+    block, z
+        Groups in a direction, and how far their sums are off.
+    cases
+        Their number n.
+    gains
+        Ratios of cases ``(n,)`` for an error of a size, with its sign.
+    sums
+        From rows of cases ``(r, n)`` to sums over cells ``(r, size)``.
+    """
+    sizes = [sign * size for sign in (-1.0, 1.0) for size in SIZES]
+    some = in_chunks(len(sizes), cases)
+    cells = np.concatenate([sums(np.stack([gains(size) for size in sizes[rows]])) for rows in some])
+    of_groups = block.grid.totals(np.ascontiguousarray(cells.T))[block.kept]
+    below, above = of_groups[:, : len(SIZES)].max(axis=1), of_groups[:, len(SIZES) :].max(axis=1)
+    return np.maximum(np.select([z < 0.0, z > 0.0], [below, above], 0.0), 0.0)
 
 
 _Placed: TypeAlias = tuple[Grid, Members, Any, NDArray, NDArray]

@@ -59,7 +59,7 @@ class Grid(ABC):
 
     @abstractmethod
     def totals(self, cells: NDArray) -> NDArray:
-        """Sums over groups, ``(G,)``, from sums over cells, ``(size,)``."""
+        """Sums over groups, ``(G,)``, from sums over cells, ``(size,)``; or ``(G, r)`` from ``(size, r)``."""
 
     @abstractmethod
     def looked_up(self, groups: NDArray, units: NDArray) -> Look:
@@ -168,7 +168,8 @@ class Plane(Grid):
         return one_hot(across.cell * along.size + along.cell, self.size, weights)
 
     def totals(self, cells: NDArray) -> NDArray:
-        upto = _upto(np.swapaxes(_upto(cells.reshape(self.axes[0].size, -1)), 0, 1))
+        across, along = self.axes
+        upto = _upto(np.swapaxes(_upto(cells.reshape(across.size, along.size, *cells.shape[1:])), 0, 1))
         a, b, c, d = self._ends
         return (upto[d, b] - upto[d, a]) - (upto[c, b] - upto[c, a])
 

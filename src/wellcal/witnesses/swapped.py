@@ -75,9 +75,13 @@ class Places:
         found = np.bincount(cell.reshape(-1), values.reshape(-1), size * len(values))
         return found.reshape(-1, size)
 
+    def of_observed(self, values: NDArray) -> NDArray:
+        """The same for the observed targets in all rows."""
+        return self.sums(values, np.full(values.shape, -1))
+
     def own(self, values: NDArray) -> NDArray:
         """The same for the observed targets, ``(size,)`` from ``(n,)``."""
-        return self.sums(values[None], np.full((1, len(values)), -1))[0]
+        return self.of_observed(values[None])[0]
 
     def at_own(self, cells: NDArray) -> NDArray:
         """What belongs to the cell of each observed case, ``(n,)``; zero where cells overlap."""
@@ -284,7 +288,7 @@ class SwappedCandidates(Scanned):
         expected = np.clip(direction.expected + shift, 0.0, 1.0)
         observed = self._observed[id(direction)] + direction.expected - expected
         deviation = Deviation(observed, expected, expected * (1.0 - expected), self.weights, True)
-        return largest_gains(block, z, lambda size: places.own(deviation.gains(size)))
+        return largest_gains(block, z, len(self.weights), deviation.gains, places.of_observed)
 
     def shared(self, candidate: Candidate) -> list[NDArray]:
         own, g = self._at(candidate)

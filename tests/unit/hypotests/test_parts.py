@@ -18,6 +18,7 @@ from wellcal.hypotests.parts.polynomials import hermite, legendre
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.hypotests.parts.surprise import surprise_of, total_surprise
 from wellcal.hypotests.parts.vectors import VectorParts
+from wellcal.hypotests.resampling import smooth_tails
 from wellcal.hypotests.resampling.components import ETAS, regularised_statistic
 from wellcal.hypotests.resampling.smooth_tails import pearson_tail, smooth_pvalues, two_sided
 from wellcal.hypotests.resampling.targets import draw_targets
@@ -322,6 +323,19 @@ def test_tails_at_the_ends() -> None:
     np.testing.assert_array_equal(found[2:], smooth_pvalues(np.array([1.0, 2.0, 4.0])))
     with pytest.raises(ValueError, match="nan"):
         smooth_pvalues(np.array([1.0, np.nan, 2.0]))
+
+
+def test_tails_of_the_first_sets_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no others are evaluated, which would take most of the time of a small test."""
+    values = np.stack([RNG.gamma(2.0, size=50), np.ones(50), RNG.normal(size=50)])
+    expected = smooth_pvalues(values)[:, :7]
+    beyond = np.where(np.arange(50) % 9 == 4, np.inf, values)
+    seen: list[int] = []
+    monkeypatch.setattr(smooth_tails, "pearson_tail", lambda x, s: seen.append(x.size) or pearson_tail(x, s))
+    np.testing.assert_array_equal(smooth_pvalues(values, 7), expected)
+    np.testing.assert_array_equal(smooth_pvalues(values[0], 7), expected[0])
+    assert seen == [14, 7]
+    np.testing.assert_array_equal(smooth_pvalues(beyond, 7), smooth_pvalues(beyond)[:, :7])
 
 
 def test_an_outlier_makes_no_others_rare() -> None:

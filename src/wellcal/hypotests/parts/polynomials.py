@@ -1,4 +1,7 @@
-"""Orthonormal polynomials of where a target stands in its prediction, over any array library."""
+"""Orthonormal polynomials of where a target stands in its prediction, over any array library.
+
+They are evaluated for millions of drawn targets: steps are taken in the array that they have just made.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ def hermite(z: Array, most: int = HERMITE) -> Iterator[Array]:
     before, current = 1.0, z
     yield current
     for degree in range(1, most):
-        step = (z * current - degree**0.5 * before) / (degree + 1.0) ** 0.5
+        step = z * current
+        step -= degree**0.5 * before
+        step /= (degree + 1.0) ** 0.5
         before, current = current, step
         yield current
 
@@ -37,9 +42,12 @@ def legendre(u: Array, most: int = LEGENDRE) -> Iterator[Array]:
     [1.732, 2.236, 2.646]
     """
     x = 2.0 * u - 1.0
-    before, current = 1.0, x
-    yield 3.0**0.5 * current
+    before, current = 1.0, 3.0**0.5 * x
+    yield current
     for degree in range(1, most):
-        step = ((2.0 * degree + 1.0) * x * current - degree * before) / (degree + 1.0)
+        twice = 2.0 * degree
+        step = x * current
+        step *= ((twice + 1.0) * (twice + 3.0)) ** 0.5 / (degree + 1.0)
+        step -= degree / (degree + 1.0) * ((twice + 3.0) / (twice - 1.0)) ** 0.5 * before
         before, current = current, step
-        yield (2.0 * degree + 3.0) ** 0.5 * current
+        yield current

@@ -118,14 +118,14 @@ def smallest_ranks(parts: Sequence[Evaluated]) -> Ranks:
 def _evidence(parts: Sequence[Evaluated]) -> NDArray:
     """Minus the logarithm, to base 10, of the smallest weighted p-value of each set that all parts saw."""
     sets = min(len(part.values) for part in parts)
-    return _as_evidence(smallest_pvalue([(part.weight, p[:sets]) for part, p in _smooth(parts)]))
+    return _as_evidence(smallest_pvalue([(part.weight, p) for part, p in _smooth(parts, sets)]))
 
 
-def _smooth(parts: Sequence[Evaluated]) -> Iterator[tuple[Evaluated, NDArray]]:
-    """Parts with their smooth p-values, those of as many sets together."""
+def _smooth(parts: Sequence[Evaluated], sets: int) -> Iterator[tuple[Evaluated, NDArray]]:
+    """Parts with smooth p-values of the first sets; parts that saw as many sets are looked at together."""
     for count in dict.fromkeys(len(part.values) for part in parts):
         some = [part for part in parts if len(part.values) == count]
-        yield from zip(some, smooth_pvalues(np.stack([part.values for part in some])), strict=True)
+        yield from zip(some, smooth_pvalues(np.stack([part.values for part in some]), sets), strict=True)
 
 
 def _as_evidence(least: NDArray) -> NDArray:

@@ -23,7 +23,7 @@ _LEAST_SKEWNESS = -0.5  # below zero a gamma distribution ends somewhere, and se
 _SHARES = (0.01, 0.1)  # of sets, the largest in a statistic, that are looked at where that will do
 
 
-def smooth_pvalues(values: NDArray) -> NDArray:
+def smooth_pvalues(values: NDArray, count: int | None = None) -> NDArray:
     """For each set the upper tail beyond its value, of a distribution that is fitted to all other sets.
 
     A gamma distribution with three parameters (Pearson's type III) of the same mean, variance and skewness:
@@ -36,11 +36,13 @@ def smooth_pvalues(values: NDArray) -> NDArray:
     values
         A statistic over sets, ``(R + 1,)``, large where a model is miscalibrated, or several of them, ``(K,
         R + 1)``. Infinite values are beyond all others.
+    count
+        How many sets are asked about, the first ones: the others are there to be compared with. Default: all.
 
     Returns
     -------
     array
-        Numbers between 0 and 1, of the same shape: 1 for all sets where the values are equal to rounding.
+        Numbers between 0 and 1, for each of these sets: 1 for all where the values are equal to rounding.
 
     Examples
     --------
@@ -50,22 +52,23 @@ def smooth_pvalues(values: NDArray) -> NDArray:
     """
     check_numbers(values)
     if np.isfinite(values).all():
-        return _of_finite(np.atleast_2d(values)).reshape(values.shape)
+        return _of_finite(np.atleast_2d(values), count).reshape(*values.shape[:-1], -1)
     if values.ndim > 1:
-        return np.stack([smooth_pvalues(row) for row in values])
+        return np.stack([smooth_pvalues(row, count) for row in values])
     out = np.where(values > 0, 0.0, 1.0)  # where infinite
     finite = np.isfinite(values)
     if finite.any():
         out[finite] = smooth_pvalues(values[finite])
-    return out
+    return out[:count]
 
 
-def _of_finite(values: NDArray) -> NDArray:
-    out = np.ones(values.shape)
+def _of_finite(values: NDArray, count: int | None) -> NDArray:
+    """p-values of the first sets: tails take most of the time, and are not evaluated for the others."""
+    out = np.ones(values[:, :count].shape)
     vary = _vary(values)
     if vary.any():
-        fit = left_out(values[vary])
-        out[vary] = fit.tails(pearson_tail(fit.x, fit.skewness))
+        first = LeftOut(*(part[:, :count] for part in left_out(values[vary])))
+        out[vary] = first.tails(pearson_tail(first.x, first.skewness))
     return out
 
 
@@ -157,10 +160,7 @@ def first_pvalues(values: NDArray) -> NDArray:
     >>> first_pvalues(np.array([[9.0, 1.0, 2.0, 0.5, 1.5], [1.0, 9.0, 2.0, 0.5, 1.5]])).round(3)
     array([0.   , 0.721])
     """
-    found, vary = np.ones(len(values)), _vary(values)
-    if vary.any():
-        found[vary] = _first(left_out(values[vary]))
-    return found
+    return _of_finite(values, 1)[:, 0]
 
 
 def _first(fit: LeftOut) -> NDArray:

@@ -114,7 +114,7 @@ class ProductTerm(LargeProducts):
             right[np.arange(n)[:, None], np.arange(r)[None, :], index.T] -= 1.0
         else:
             flat = target_rows(self.scheme, targets, self.predictions).weights.reshape(r, n, -1)
-            right = np.ascontiguousarray((self.mean[None] - flat).transpose(1, 0, 2))
+            right = np.subtract(self.mean[:, None, :], flat.transpose(1, 0, 2), order="C")
         return (right if self.gram is None else right @ self.gram), right
 
     def tile(self, kps: NDArray, i: Chunk, j: Chunk, encoded: tuple[NDArray, NDArray]) -> NDArray:
