@@ -61,11 +61,16 @@ class Ties:
         allowed = np.maximum(_FEW, _UNSEEN * np.sqrt(self.cases * levels * (1.0 - levels)))
         return None if np.all(counts <= allowed) else int(np.argmax(counts / allowed))
 
+    def refusal(self) -> str | None:
+        """Why calibration cannot be told, of cases that are no longer at hand; None where it can."""
+        worst = self.worst()
+        return None if worst is None else f"{self.told(worst)}{_WHY}; {_REMEDY}"
+
     def refuse(self) -> None:
         """An error where there are too many, of cases that are no longer at hand."""
-        worst = self.worst()
-        if worst is not None:
-            raise ValueError(f"{self.told(worst)}{_WHY}; {_REMEDY}")
+        refusal = self.refusal()
+        if refusal is not None:
+            raise ValueError(refusal)
 
     def told(self, place: int) -> str:
         """How many there are at a level."""
