@@ -47,7 +47,7 @@ _EARLIER = ("wellcal monitor 1", "wellcal monitor 2", "wellcal monitor 3")
 _ROUNDING = 1e-9  # of logarithms of e-values
 
 STAYS_REFUSED = (
-    "a monitor that was refused cases takes no others: restart it for those to come, or begin a new one, for "
+    "a monitor that has refused cases takes no others: restart it for those to come, or begin a new one, for "
     "all of them or for another family"
 )
 """What to do after the remedy for outcomes that fall on their own quantiles."""
