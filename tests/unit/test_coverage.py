@@ -14,6 +14,7 @@ from scipy import stats
 import wellcal as wc
 from wellcal import interval_coverage, pit
 from wellcal.measures.quantiles.coverage import clopper_pearson
+from wellcal.predictions.ties import counted_only
 
 RNG = np.random.default_rng(50)
 N = 12
@@ -245,6 +246,61 @@ def test_continuous_outcomes_are_never_on_quantiles_of_fewer_digits() -> None:
         assert ties is not None
         assert ties.cases == 2000
         assert max(ties.counts) <= 2
+
+
+def ties(y: Any, levels: Any, values: Any) -> tuple[int, ...]:
+    with counted_only():
+        found = wc.Quantiles(levels, values).check_judged(y)
+    assert found is not None
+    return found.counts
+
+
+@pytest.mark.parametrize("far", [1e11, 1e12, 1e18, 1e308])
+def test_a_quantile_far_off_makes_no_ties_with_the_others(far: float) -> None:
+    """Quantiles without a limit on one side are large numbers, since infinite ones are refused."""
+    rng = np.random.default_rng(0)
+    loc, limit = rng.normal(size=400), np.full(400, far)
+    y = rng.normal(loc)
+    assert ties(y, [0.05, 0.5, 0.99], np.c_[loc - 1.645, loc, limit]) == (0, 0, 0)
+    assert ties(y, [0.01, 0.5], np.c_[-limit, loc]) == (0, 0)
+    assert ties(y, [0.01, 0.5, 0.99], np.c_[-limit, loc, limit]) == (0, 0, 0)
+    assert ties(y.astype(np.float32), [0.05, 0.99], np.c_[loc - 1.645, limit]) == (0, 0)
+    table = wc.quantile_calibration(y, wc.Quantiles([0.05, 0.5, 0.99], np.c_[loc - 1.645, loc, limit]))
+    assert_allclose(table.frequencies, np.mean(y[:, None] <= np.c_[loc - 1.645, loc, limit], axis=0))
+
+
+def test_wide_skewed_and_distant_outcomes_are_on_no_quantiles() -> None:
+    rng = np.random.default_rng(1)
+    levels, loc = np.array([0.05, 0.5, 0.95]), rng.normal(size=400)
+    y, values = rng.normal(loc), loc[:, None] + stats.norm.ppf(levels)
+    for power in (10.0, 20.0, 100.0):
+        assert ties(np.exp(power * y), levels, np.exp(power * values)) == (0, 0, 0)
+    # Seconds since 1970, a ratio of clocks, and what is very small or large as a whole.
+    for place, scale in ((1.7e9, 1.0), (1.0, 1e-12), (0.0, 1e-13), (0.0, 1e13)):
+        assert ties(place + scale * y, levels, place + scale * values) == (0, 0, 0)
+    # Rounding moves a number of 24 bits by half of its last one at most.
+    half = 0.5 * float(np.spacing(np.float32(2020.0)))
+    for scale, most in ((0.01, 2), (0.001, 30)):
+        years = (2020.0 + scale * values).astype(np.float32)
+        near = np.abs(2020.0 + scale * y[:, None] - years.astype(np.float64)) <= half
+        counts = ties(2020.0 + scale * y, levels, years)
+        assert counts == tuple(near.sum(axis=0).tolist())
+        assert max(counts) <= most
+    assert max(counts) >= 10
+
+
+def test_outcomes_near_quantiles_that_solve_an_equation_are_on_them() -> None:
+    """A root finder stops at a distance of 1e-12, or at a few last digits of what it seeks."""
+    y, pred = counted()
+    levels, exact = pred.levels, np.asarray(pred.values)
+    spread = exact[:, -1] > exact[:, 0]  # else nothing tells a distance from a scale
+    y, exact = y[spread].astype(np.float64), exact[spread]
+    counts = ties(y, levels, exact)
+    assert min(counts) > 10
+    for values in (exact - 1e-12, exact + 2e-12, exact * (1 + 4e-16)):
+        assert ties(y, levels, values) == counts
+    assert ties(1e6 * y, levels, 1e6 * exact * (1 + 4e-16)) == counts
+    assert ties(y - 1e-12, levels, exact) == counts  # differences, which are hardly ever exactly zero
 
 
 def test_quantiles_fitted_to_the_cases_they_are_judged_by_are_told_to_be() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from itertools import product
 
 import jax.numpy as jnp
@@ -724,6 +725,90 @@ def test_ties_with_quantiles_are_counted_over_all_updates(size):
     assert last.to_dict()["ties"] is None
 
 
+def rounded(n, seed=0):
+    """Temperatures and their quantiles, both rounded to tenths: right, and every hundredth is on one."""
+    rng = np.random.default_rng(seed)
+    levels, loc = np.array([0.1, 0.5, 0.9]), rng.normal(15.0, 5.0, n)
+    y, values = rng.normal(loc, 3.0), loc[:, None] + 3.0 * stats.norm.ppf(levels)
+    return np.round(y, 1), wc.Quantiles(levels, np.round(values, 1)), rng
+
+
+def stored(monitor):
+    return Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+
+
+@pytest.mark.parametrize("size", [1, 20])
+def test_a_monitor_that_refused_outcomes_takes_no_others(size):
+    """Those that are not on quantiles, and would be taken, are a selection."""
+    rng = np.random.default_rng(7)
+    rate, levels = rng.uniform(2.0, 12.0, 60), np.array([0.1, 0.5, 0.9])
+    y, pred = rng.poisson(rate), wc.Quantiles(levels, stats.poisson.ppf(levels, rate[:, None]))
+    monitor, said, seen = small(), [], []
+    for done in range(0, len(y), size):
+        try:
+            monitor.update(y[done : done + size], pred[done : done + size])
+        except ValueError as error:
+            said.append(str(error))
+            seen.append((monitor.n_samples, monitor.e_value))
+        monitor = stored(monitor) if done % 3 else monitor
+    assert len(said) == (60 - seen[0][0]) // size > 1
+    assert len(set(seen)) == 1
+    refused = monitor.status.refused
+    assert set(said[1:]) == {refused}
+    assert re.match(r"y equals its own quantile of level 0\.\d in \d+ of \d+ cases: where outcomes", refused)
+    assert said[0].endswith(refused.split(": where")[1])
+    assert refused.endswith(
+        "takes no others: restart it for those to come, or begin a new one, for all of them "
+        "or for another family"
+    )
+    assert monitor.status.verdict == "Calibration cannot be judged: outcomes fall on their own quantiles."
+    assert f"refused  {refused}" in repr(monitor)
+    assert f"refused  {refused}" in repr(monitor.status)
+    assert stored(monitor) == monitor
+    assert wc.MonitorStatus.from_dict(monitor.status.to_dict()) == monitor.status
+    monitor.restart()
+    assert monitor.status.refused is None
+    assert stored(monitor).update(y[:1], pred[:1]).n_samples == seen[0][0] + 1
+
+
+def test_the_remedy_for_rounded_numbers_is_one():
+    y, pred, rng = rounded(600)
+    monitor = small()
+    monitor.update(y[:100], pred[:100])
+    with pytest.raises(wc.RowError, match=r"add centred noise as wide as the rounding to y; .* restart it"):
+        monitor.update(y[100:400], pred[100:400])
+    assert monitor.n_samples == 100
+    y = y + rng.uniform(-0.05, 0.05, len(y))
+    with pytest.raises(ValueError, match="takes no others"):
+        monitor.update(y[100:400], pred[100:400])
+    monitor.restart()
+    assert monitor.update(y[100:], pred[100:]).refused is None
+    assert monitor.to_dict()["ties"]["counts"] == [0, 0, 0]
+    assert not monitor.alarm
+    assert monitor.n_samples == 600
+
+
+def test_a_few_outcomes_on_quantiles_are_no_reason():
+    y, pred = FAMILIES["Quantiles"]
+    y = np.array(y)
+    y[[3, 12, 20]] = np.asarray(pred.values)[[3, 12, 20], 1]
+    monitor = small()
+    for case in range(len(y)):
+        monitor.update(y[case : case + 1], pred[case : case + 1])
+    assert monitor.to_dict()["ties"]["counts"] == [0, 3, 0]
+    assert monitor.status.refused is None
+
+
+def test_an_alarm_stands_where_later_cases_are_refused():
+    y, pred, _ = rounded(300)
+    monitor = small()
+    monitor.update(y[:100] + 9.03, pred[:100])
+    with pytest.raises(wc.RowError):
+        monitor.update(np.asarray(pred.values)[100:, 1], pred[100:])
+    assert monitor.status.verdict.startswith("Miscalibrated")
+    assert "\n  refused  y equals its own quantile of level 0.5 in 200 of 300 cases" in repr(monitor.status)
+
+
 def test_states_without_ties_are_of_earlier_versions():
     y, pred = FAMILIES["Quantiles"]
     monitor = small()
@@ -744,8 +829,16 @@ def test_states_without_ties_are_of_earlier_versions():
             Monitor.from_dict({**state, "ties": {**ties, **changed}})
     normal = small()
     normal.update(Y[:20], PRED[:20])
-    with pytest.raises(ValueError, match="ties must be null, as predictions say"):
-        Monitor.from_dict({**normal.to_dict(), "ties": ties})
+    refused = {"cases": 20, "levels": [0.1, 0.5, 0.9], "counts": [0, 9, 0]}
+    for monitor_of, found in ((normal, ties), (normal, refused), (small(), ties)):
+        with pytest.raises(ValueError, match="ties must be null, as predictions say"):
+            Monitor.from_dict({**monitor_of.to_dict(), "ties": found})
+    with pytest.raises(ValueError, match=r"ties\.levels must be numbers strictly between 0 and 1, found 1"):
+        Monitor.from_dict({**small().to_dict(), "ties": {**refused, "levels": [0.1, 0.5, 1.0]}})
+    with pytest.raises(ValueError, match=r"ties\.cases must be at least the largest .* found 8"):
+        Monitor.from_dict({**small().to_dict(), "ties": {**refused, "cases": 8}})
+    with pytest.raises(ValueError, match="in 9 of 20 cases: where"):  # refused its first cases
+        Monitor.from_dict({**small().to_dict(), "ties": refused}).update(y[:1], pred[:1])
     with pytest.raises(
         ValueError, match=r"levels of quantiles must be the same .* found 0\.5 after 0\.1, 0\.5,"
     ):

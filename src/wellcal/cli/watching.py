@@ -14,6 +14,8 @@ from wellcal.cli.options import ReadOptions, TestOptions
 from wellcal.cli.results import lines_of
 from wellcal.cli.screen import end, show
 
+_TOGETHER = 4096  # cases between two lines of progress
+
 
 def run(
     given: ReadOptions,
@@ -43,24 +45,39 @@ def run(
         raise ValueError(
             f"--run-length was chosen when {state} was begun; leave it out, or take another file"
         )
-    monitor = wc.Monitor.load(str(state)) if kept else wc.Monitor(run_length=run_length, rng=options.seed)
-    if restart:
-        monitor.restart()
+
+    def begun() -> Any:
+        found = wc.Monitor.load(str(state)) if kept else wc.Monitor(run_length=run_length, rng=options.seed)
+        if restart:
+            found.restart()
+        return found
+
+    monitor = begun()
+    if monitor.status.refused is not None:
+        raise ValueError(f"--state {state}: {monitor.status.refused} (--restart, or another file)")
     before = monitor.n_samples
     size, progress, first = file_size(given.file, given.format), reporter(), None
     passed: int = 0
-    for part in batches(given):
-        first = part if first is None else first
-        step = 4096
-        for start in range(0, len(part.y), step):
-            rows = slice(start, start + step)
-            left = None if part.rows is None else part.rows[start:]
-            with naming_file(given.file, passed + (start if left is None else 0), left, given.format):
-                monitor.update(part.y[rows], part.pred[rows])
-            seen = monitor.n_samples - before
-            total = seen + 1 if size is None or size.rows is None else max(size.rows, seen + 1)
-            progress("monitor", seen, total)
-        passed += len(part.y) + int(part.dropped)
+    try:
+        for part in batches(given):
+            first = part if first is None else first
+            for start in range(0, len(part.y), _TOGETHER):
+                rows = slice(start, start + _TOGETHER)
+                left = None if part.rows is None else part.rows[start:]
+                with naming_file(given.file, passed + (start if left is None else 0), left, given.format):
+                    monitor.update(part.y[rows], part.pred[rows])
+                seen = monitor.n_samples - before
+                total = seen + 1 if size is None or size.rows is None else max(size.rows, seen + 1)
+                progress("monitor", seen, total)
+            passed += len(part.y) + int(part.dropped)
+    except ValueError:
+        # A run that failed has counted no cases. But that outcomes fall on their own quantiles is kept: were
+        # the next file taken without these, its cases would be a selection.
+        if state is not None and monitor.status.refused is not None:
+            kept_back = begun()
+            kept_back.refuse_as(monitor)
+            _keep(kept_back, state, new=not kept)
+        raise
     progress("monitor", 1, 1)
     status = monitor.status
     new = monitor.n_samples - before

@@ -9,9 +9,10 @@ import numpy as np
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import check_size, rows_within
 from wellcal._arrays.deprecation import renamed_attribute
-from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import Listener, Progress, as_progress, reported
+from wellcal._arrays.row_errors import retell
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
@@ -23,7 +24,7 @@ from wellcal.measures.presentation import text_rows
 from wellcal.monitoring.change import MonitorChange, described_change
 from wellcal.monitoring.experts import Experts
 from wellcal.monitoring.kept import Kept
-from wellcal.monitoring.state import State, check_run_length, log_threshold
+from wellcal.monitoring.state import STAYS_REFUSED, State, check_run_length, log_threshold
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import converted_argument
@@ -31,6 +32,7 @@ from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.cases import as_batch, check_one_order
 from wellcal.predictions.spaces import check_one_space
+from wellcal.predictions.ties import Ties, counted_only
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import draw_in_turn, why_not_resampled
 from wellcal.problem.problem import check_pair_kernel, outline
@@ -112,7 +114,8 @@ class Monitor(Kept):
     is bounded, and so is the cost of a case: O(memory) kernel values, at the target and up to 19 draws.
 
     There are no weights: the e-value is a product over cases, of one bet on every case. Leave out cases that
-    do not belong to what is monitored before their targets are known.
+    do not belong to what is monitored before their targets are known. For the same reason a monitor that had
+    to refuse outcomes, since too many fall on their own quantiles (`Quantiles`), refuses all that follow.
 
     References
     ----------
@@ -234,13 +237,14 @@ class Monitor(Kept):
             alarm_at=state.alarm_at,
             onset=None if onset is None else onset.case,
             onset_interval=None if onset is None else (onset.first, onset.last),
+            refused=state.refused,
         )
         return status.with_trace(state.history, self._log_threshold)
 
     def __repr__(self) -> str:
         status, chosen = self.status, f"chosen from the first {self.warmup} predictions"
         rows = [
-            status.evidence,
+            *status.standing,
             ("alarm", f"at {self.threshold:,g}"),
             ("kernel", chosen if self.kernel is None else repr(self.kernel)),
         ]
@@ -269,12 +273,15 @@ class Monitor(Kept):
         Returns
         -------
         MonitorStatus
-            Where the monitor stands then. After an error it stands where it stood before.
+            Where the monitor stands then. After an error it stands where it stood before, but for outcomes
+            that fall on their own quantiles: after these it takes no more cases, until `restart`.
         """
+        if self._state.refused is not None:
+            raise ValueError(self._state.refused)
         y, pred = as_batch(y, pred)
         checked, given = check_inputs(y, pred)
         check_one_order(y, given)
-        ties = given.check_judged(checked, self._state.ties)
+        ties = self._judged(checked, given)
         targets, batch = own_copy(to_numpy(checked)), numpy_batch(given).with_index(None)
         reason = why_not_resampled(batch)
         if reason is not None:
@@ -304,6 +311,31 @@ class Monitor(Kept):
             raise
         self._state = replace(state, ties=ties)
         return self.status
+
+    def _judged(self, targets: Array, predictions: Predictions) -> Ties | None:
+        """Outcomes on quantiles so far, these among them; an error, which is remembered, for too many."""
+        earlier = self._state.ties
+        with counted_only():
+            ties = predictions.check_judged(targets, earlier)
+        if ties is not None and ties.worst() is not None:
+            self._state = replace(self._state, ties=ties)
+            try:
+                predictions.check_judged(targets, earlier)  # says in which row
+            except ValueError as error:
+                retell(error, more=STAYS_REFUSED)
+        return ties
+
+    def refuse_as(self, other: Monitor) -> None:
+        """Take no more cases, as another monitor that went on from here and had to refuse some.
+
+        For those who keep a monitor only when all cases of a file were taken.
+
+        Parameters
+        ----------
+        other
+            The monitor whose `status.refused` says why.
+        """
+        self._state = replace(self._state, ties=other._state.ties)
 
     def _step(self, state: State, batch: Predictions) -> int:
         """Cases that are handled together: as many as memory allows, none beyond the end of the warmup."""
@@ -355,7 +387,7 @@ class Monitor(Kept):
         )
 
     def restart(self) -> None:
-        """Begin anew with the next case: no evidence, no alarm; past cases are still known.
+        """Begin anew with the next case: no evidence, no alarm, nothing refused; past cases are still known.
 
         With `run_length` that is what to do after an alarm. With `alpha`, each start has a false alarm with
         that probability.

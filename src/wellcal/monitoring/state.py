@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import one_of, positive_number, probability, whole_number
+from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import (
     Check,
@@ -44,6 +45,12 @@ from wellcal.problem.problem import check_pair_kernel
 FORMAT = "wellcal monitor 4"
 _EARLIER = ("wellcal monitor 1", "wellcal monitor 2", "wellcal monitor 3")
 _ROUNDING = 1e-9  # of logarithms of e-values
+
+STAYS_REFUSED = (
+    "a monitor that has refused cases takes no others: restart it for those to come, or begin a new one, for "
+    "all of them or for another family"
+)
+"""What to do after the remedy for outcomes that fall on their own quantiles."""
 
 
 def log_threshold(alpha: float | None, run_length: float | None) -> float:
@@ -103,6 +110,7 @@ class State:
         Logarithms of the e-values after the most recent cases.
     ties
         Targets since the evidence began that equal their own quantiles; None where there are no quantiles.
+        Where they are too many, those of the cases are among them that were refused, and not seen.
     """
 
     n_samples: int = 0
@@ -116,6 +124,15 @@ class State:
     onset: Onset | None = None
     history: NDArray = field(default_factory=lambda: np.zeros(0))
     ties: Ties | None = None
+
+    @property
+    def refused(self) -> str | None:
+        """Why no more cases are taken; None where they are.
+
+        Cases are refused for their outcomes. If others were taken after them, these would be a selection.
+        """
+        refusal = None if self.ties is None else self.ties.refusal()
+        return None if refusal is None else f"{refusal}; {STAYS_REFUSED}"
 
     def log_e_value(self, *, detector: bool) -> float:
         """Logarithm of the evidence now."""
@@ -242,17 +259,20 @@ class State:
     def _check_ties(self, since: int) -> None:
         if self.ties is None:
             return
-        if not isinstance(self.predictions, Quantiles):
-            raise ValueError("ties must be null, as predictions say, which have no quantiles")
-        levels = self.predictions.levels
-        if self.ties.levels != tuple(levels.tolist()) or len(self.ties.counts) != len(levels):
+        levels, counts = check_levels(self.ties.levels, "ties.levels", open_interval=True), self.ties.counts
+        if isinstance(self.predictions, Quantiles):
+            levels = self.predictions.levels
+        if self.ties.levels != tuple(levels.tolist()) or len(counts) != len(levels):
             raise ValueError(
                 f"ties.levels and ties.counts must have the {len(levels)} levels that predictions have"
             )
-        if not max(self.ties.counts) <= self.ties.cases <= since:
+        refused = self.refused is not None
+        if not isinstance(self.predictions, Quantiles) and not (refused and self.predictions is None):
+            raise ValueError("ties must be null, as predictions say, which have no quantiles")
+        if not max(counts) <= self.ties.cases <= (self.ties.cases if refused else since):
+            most = "" if refused else f"at most {since}, as n_samples and started say, and "
             raise ValueError(
-                f"ties.cases must be at most {since}, as n_samples and started say, and at least the largest "
-                f"of ties.counts, found {self.ties.cases}"
+                f"ties.cases must be {most}at least the largest of ties.counts, found {self.ties.cases}"
             )
 
     def _check_targets(self, predictions: Predictions) -> None:

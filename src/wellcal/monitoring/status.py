@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
-from wellcal._arrays.schema import Check, flag, listed, number, optional, whole
+from wellcal._arrays.schema import Check, flag, listed, number, optional, text, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
 
@@ -37,6 +37,8 @@ class MonitorStatus(Presentable):
     onset, onset_interval
         The case, counted from 1, at which the change began, and the first and last case of an interval of
         level 0.95; None without an alarm.
+    refused
+        Why the monitor takes no more cases, since outcomes fall on their own quantiles; None where it does.
 
     Examples
     --------
@@ -54,6 +56,9 @@ class MonitorStatus(Presentable):
     alarm_at: int | None
     onset: int | None = None
     onset_interval: tuple[int, int] | None = None
+    refused: str | None = None
+
+    added: ClassVar[Mapping[str, Any]] = {"refused": None}
 
     n_cases = renamed_attribute("n_cases", "n_samples")
 
@@ -82,12 +87,15 @@ class MonitorStatus(Presentable):
             "alarm_at": optional(whole(least=1)),
             "onset": optional(whole(least=1)),
             "onset_interval": optional(listed(whole(least=1), length=2)),
+            "refused": optional(text),
         }
 
     @property
     def verdict(self) -> str:
         """Where it stands, in one sentence."""
         sure = "" if self.pvalue is None else f" ({pvalue_phrase(self.pvalue)})"
+        if self.alarm_at is None and self.refused is not None:
+            return "Calibration cannot be judged: outcomes fall on their own quantiles."
         if self.alarm_at is None:
             return f"No miscalibration found in {how_many(self.n_samples)}{sure}."
         alarm = f"alarm after {how_many(self.alarm_at)}"
@@ -102,13 +110,14 @@ class MonitorStatus(Presentable):
         return self.verdict
 
     def _rows(self) -> list[Row]:
-        return [self.evidence, ("tested", HYPOTHESIS)]
+        return [*self.standing, ("tested", HYPOTHESIS)]
 
     @property
-    def evidence(self) -> Row:
-        """What it is called, and how much there is."""
+    def standing(self) -> list[Row]:
+        """What the evidence is called, and how much there is; and why there will be no more of it."""
         what = "detector" if self.pvalue is None else "e-value"
-        return what, f"{self.e_value:.3g} after {how_many(self.n_samples)}"
+        evidence = (what, f"{self.e_value:.3g} after {how_many(self.n_samples)}")
+        return [evidence] if self.refused is None else [evidence, ("refused", self.refused)]
 
 
 def since(onset: int, interval: tuple[int, int]) -> str:

@@ -15,8 +15,9 @@ from wellcal._arrays.row_errors import Row, RowError
 
 _FEW = 3  # targets that may fall on a quantile by rounding, however few cases there are
 _UNSEEN = 0.5  # standard deviations by which ties may move the share below a quantile
-_LAST_DIGITS = 2  # eps of the coarser numbers, relative to a quantile, within which a target is equal to it
-_SEARCHED = 1e-11  # relative to the largest quantile of a case: how near those come that solve an equation
+# How near quantiles come that solve an equation: root finders stop at such a distance, and at such a share.
+_SEARCHED = 1e-11
+_LAST_DIGITS = 4 * float(np.finfo(np.float64).eps)
 
 _WHY = ": where outcomes fall on quantiles, more than the level lies at or below them, calibrated or not"
 _REMEDY = (
@@ -64,11 +65,16 @@ class Ties:
         allowed = np.maximum(_FEW, _UNSEEN * np.sqrt(self.cases * levels * (1.0 - levels)))
         return None if np.all(counts <= allowed) else int(np.argmax(counts / allowed))
 
+    def refusal(self) -> str | None:
+        """Why calibration cannot be told, of cases that are no longer at hand; None where it can."""
+        worst = self.worst()
+        return None if worst is None else f"{self.told(worst)}{_WHY}; {_REMEDY}"
+
     def refuse(self) -> None:
         """An error where there are too many, of cases that are no longer at hand."""
-        worst = self.worst()
-        if worst is not None:
-            raise ValueError(f"{self.told(worst)}{_WHY}; {_REMEDY}")
+        refusal = self.refusal()
+        if refusal is not None:
+            raise ValueError(refusal)
 
     def told(self, place: int) -> str:
         """How many there are at a level."""
@@ -137,13 +143,24 @@ def _listed(levels: tuple[float, ...]) -> str:
 
 
 def _equal(targets: Array, values: Array) -> NDArray:
-    """Whether targets are their own quantiles ``(n, L)``, but for the rounding of either."""
+    """Whether targets are their own quantiles ``(n, L)``, but for the rounding of either.
+
+    They are if they are the same in the coarser of the two types of numbers. Those that solve an equation are
+    near only to so much. How near is said by what is compared, and never by the far end of a case: a distance
+    below one, and below the span of the quantiles, and a share of the smaller number unless that is zero, of
+    which there are no shares.
+    """
     xp = namespace(values)
-    rounding = _LAST_DIGITS * max(float(xp.finfo(x.dtype).eps) for x in (targets, values))
-    # Rows increase: the largest is at one of the ends. One level at a time takes less memory.
-    near = _SEARCHED * xp.maximum(xp.abs(values[:, 0]), xp.abs(values[:, -1]))
-    columns = (values[:, k] for k in range(values.shape[1]))
-    return np.stack(
-        [to_numpy(xp.abs(targets - q) <= rounding * xp.abs(q) + near) for q in columns],
-        axis=1,
-    )
+    coarser = max((targets.dtype, values.dtype), key=lambda dtype: float(xp.finfo(dtype).eps))
+    rounded, size = xp.astype(targets, coarser), xp.abs(targets)
+    equal: list[NDArray] = []
+    with np.errstate(over="ignore"):  # a quantile may be as far off as numbers go, for "no limit"
+        first, last = values[:, 0], values[:, -1]
+        span = xp.clip(last - first if values.shape[1] > 1 else xp.abs(last), None, 1.0)
+        for k in range(values.shape[1]):  # one level at a time takes less memory
+            q = values[:, k]
+            smaller = xp.minimum(size, xp.abs(q))
+            scale = xp.minimum(span, xp.where(smaller > 0, smaller, xp.ones_like(smaller)))
+            near = xp.abs(targets - q) <= _SEARCHED * scale + _LAST_DIGITS * xp.abs(q)
+            equal.append(to_numpy((rounded == xp.astype(q, coarser)) | near))
+    return np.stack(equal, axis=1)
