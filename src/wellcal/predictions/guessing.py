@@ -158,10 +158,11 @@ def _example(table: Table, targets: Sequence[str]) -> str:
         return f"{'samples' if counted else 'quantiles'}={value!r}"
     if len(rest) == 1 == len(targets):
         try:
-            y, x = table.numbers(targets), table.numbers(rest)
-        except (TypeError, ValueError):
+            both = table.numbers_or_nan([*targets, *rest])
+        except TypeError:
             return f"bernoulli={rest[0]!r}"
-        if x.min() >= 0.0 and (y >= 0.0).all() and (y == np.floor(y)).all():
+        y, x = both[~np.isnan(both).any(axis=1)].T
+        if len(x) and x.min() >= 0.0 and (y >= 0.0).all() and (y == np.floor(y)).all():
             return f"{'bernoulli' if x.max() <= 1.0 else 'poisson'}={rest[0]!r}"
     return "normal=('mu', 'sigma')"
 
