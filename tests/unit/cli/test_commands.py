@@ -288,6 +288,23 @@ def test_a_name_with_a_comma_is_a_name(run: Run, folder: Path) -> None:
         assert f"--groups: {many!r} stands for 2 columns" in refused.stderr
 
 
+def test_scores_say_what_outcomes_on_quantiles_forbid(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the screen with the reason; of a measure that was asked for, with the file and the row in it."""
+    monkeypatch.setattr("wellcal.cli.inputs.ROWS", 7)
+    lines = ["y,q25,q75", *["5.5,0,2"] * 3, ",0,2", *["5.5,0,2"] * 12, ",0,2", *["2,0,2"] * 8, *[",0,2"] * 9]
+    (folder / "ties.csv").write_text("\n".join(lines) + "\n")
+    shown = run("scores", "ties.csv", "--drop-missing").stdout
+    assert re.search(
+        r"\n  left out +ECE, coverage, PIT, SKCE: y equals its own quantile of level 0.75", shown
+    )
+    given = ("--drop-missing", "--measures", "pinball_loss,coverage")
+    refused = run("scores", "ties.csv", *given, expect=2).stderr
+    assert "ties.csv: y equals its own quantile" in refused
+    assert "in 8 of 23 cases, first in row 18 (line 19)" in refused
+
+
 @pytest.mark.parametrize("option", ["--groups", "--segments", "--weights"])
 def test_a_column_that_is_not_there_is_that_of_its_option(run: Run, option: str) -> None:
     done = run("witness" if option != "--groups" else "test", "good.csv", option, "nowhere", expect=2)
