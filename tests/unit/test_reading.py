@@ -303,6 +303,15 @@ def test_keys_that_standard_input_omits_later_are_missing(monkeypatch: pytest.Mo
     assert (sum(len(cases.y) for cases in found), sum(cases.dropped for cases in found)) == (9_000, 9_000)
 
 
+def test_rows_of_cases_are_counted_from_the_first_row_of_the_file(tmp_path: Path) -> None:
+    """Also where the first batches have no whole row."""
+    path = tmp_path / "p.csv"
+    path.write_text("y,rate\n" + ",1\n" * 5 + "1,1\n,1\n2,1\n3,1\n")
+    found = list(case_batches(path, poisson="rate", drop_missing=True, options={"rows": 2}))
+    assert [None if cases.rows is None else cases.rows.tolist() for cases in found] == [[5], [1], None]
+    assert [cases.dropped for cases in found] == [5, 1, 0]
+
+
 def test_arrays_of_columns(tmp_path: Path) -> None:
     np.savez(tmp_path / "p.npz", y=np.array([0, 2]), p=np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]))
     cases = read_cases(tmp_path / "p.npz", "y", probs="p_0:p_2")

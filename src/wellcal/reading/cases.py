@@ -144,15 +144,16 @@ def further_columns(
         word = words.get(given, "others")
         kind = word.lstrip("-")
         for name in apart(table.names, given) if kind == "segments" else [given]:
-            columns = select(table.names, name, word).names
-            if len(columns) > 1:
+            column, *more = select(table.names, name, word).names
+            if more:
                 raise ValueError(
-                    f"{word}: {name!r} stands for {len(columns)} columns, {shown_names(columns)}; name one"
+                    f"{word}: {name!r} stands for {1 + len(more)} columns, {shown_names([column, *more])}; "
+                    "name one"
                 )
-            if columns[0] in targets and given in words:
+            if column in targets and given in words:
                 why = _CUT.get(kind, "name another column")
-                raise ValueError(f"column {columns[0]!r} is both the target and {word}: {why}")
-            found[name] = columns[0]
+                raise ValueError(f"column {column!r} is both the target and {word}: {why}")
+            found[name] = column
     return found
 
 
@@ -292,6 +293,9 @@ def case_batches(
                 if ready is not None:
                     yield replace(ready, dropped=ready.dropped + dropped)
                     dropped = 0
+                elif dropped:  # before its own rows
+                    own = np.arange(len(cases.y)) if cases.rows is None else cases.rows
+                    cases = replace(cases, rows=dropped + own)
                 ready = cases
         start += part.num_rows
     if ready is None:
