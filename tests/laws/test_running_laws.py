@@ -379,6 +379,30 @@ def test_outcomes_on_quantiles_are_counted_over_all_parts(size: int) -> None:
         chosen.result()
 
 
+@pytest.mark.parametrize("size", [7, 60])
+def test_what_cases_forbid_is_shown_with_the_reason_and_the_first_row(size: int) -> None:
+    """Unlike what a family can never have; and a measure that was asked for says where the first one is."""
+    y, pred = np.full(60, 5.5), wc.Quantiles([0.25, 0.75], np.tile([0.0, 2.0], (60, 1)))
+    y[13::2] = 2.0
+    parts = [slice(start, start + size) for start in range(0, 60, size)]
+    chosen, running, other = wc.RunningMeasures(["pit"]), wc.RunningMeasures(), wc.RunningMeasures()
+    for k, part in enumerate(parts):
+        chosen.update(y[part], pred[part])
+        (other if k else running).update(y[part], pred[part])
+    running.merge(other)
+    found = running.result()
+    assert found.forbidden == ("ece", "coverage", "pit", "skce")
+    told = [text for name, text in found.in_words().rows if name == "left out"]
+    assert told == [f"ECE, coverage, PIT, SKCE: {found.left_out['pit']}"]
+    assert "nll" in found.left_out
+    with pytest.raises(wc.RowError, match=r"level 0\.75 in 24 of 60 cases, first in row 13: where"):
+        chosen.result()
+    stored = found.to_dict()
+    assert wc.Measured.from_dict(stored) == found
+    del stored["forbidden"]  # by an earlier version
+    assert wc.Measured.from_dict(stored).forbidden == ()
+
+
 def test_ties_among_the_first_cases_do_not_leave_out_what_all_have() -> None:
     rng = np.random.default_rng(8)
     y, pred = rng.normal(size=2000), wc.Quantiles([0.25, 0.75], np.tile([-0.6745, 0.6745], (2000, 1)))

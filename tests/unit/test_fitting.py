@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import wellcal as wc
+from wellcal.reading import as_cases
 
 PROBS = {"p_a": [0.5, 0.4], "p_b": [0.5, 0.6]}
 NORMAL = {"mean": [0.0, 1.0], "std": [1.0, 2.0]}
@@ -63,6 +65,41 @@ def test_an_entry_that_is_mistyped_does_not_change_the_reading(y: list[Any]) -> 
     """Who reads the targets says which it is, with its row."""
     assert wc.guess_roles(pd.DataFrame({"y": y, "rate": [1.0] * 3})).roles == {"poisson": "rate"}
     assert wc.guess_roles(pd.DataFrame({"y": y, "p": [0.5] * 3})).roles == {"bernoulli": "p"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "roles"),
+    [
+        ({"y": [1, None, 0], "0": [0.3, 0.4, 0.5], "1": [0.7, 0.6, 0.5]}, ["0", "1"]),
+        ({"y": [1, 0, 0], "0": [None, 0.4, 0.5], "1": [0.7, 0.6, 0.5], "id": [None, 7, 8]}, ["0", "1"]),
+        ({"y": ["a", None, "b"], "a": [0.3, 0.4, 0.5], "b": [0.7, None, 0.5]}, ["a", "b"]),
+        ({"y": ["a", None, "b"], "a": [0.3, 0.4, 0.5], "b": [0.7, None, 0.4]}, None),
+        ({"y": ["a", "b", "b"], "a": [None, None, 0.5], "b": [0.7, 0.6, None]}, None),
+        ({"y": ["a", None, "c"], "a": [0.3, 0.4, 0.5], "b": [0.7, 0.6, 0.5]}, None),
+    ],
+)
+@pytest.mark.parametrize("library", [pd.DataFrame, pa.table])
+def test_what_is_missing_does_not_hide_columns_called_by_classes(
+    library: Any, columns: dict[str, Any], roles: Any
+) -> None:
+    """The rows that are whole decide, and rows that are not may be left out by who asked for it."""
+    frame = library(columns)
+    if roles is None:
+        with pytest.raises(ValueError, match="; say it"):
+            wc.guess_roles(frame)
+        return
+    assert wc.guess_roles(frame).roles == {"probs": roles}
+    cases = as_cases(frame, drop_missing=True)
+    assert len(cases.y) == 3 - cases.dropped < 3
+    with pytest.raises(ValueError, match=r"values are missing in \d of 3 rows"):
+        as_cases(frame)
+
+
+def test_what_is_missing_does_not_change_the_example_of_a_role() -> None:
+    for shift, role in ((0.0, "bernoulli"), (3.0, "poisson")):
+        x = np.array([np.nan, 0.4, 0.5]) + shift
+        with pytest.raises(ValueError, match=f"e.g. {role}='x'"):
+            wc.guess_roles(pd.DataFrame({"y": [1, 0, 1], "x": x}))
 
 
 def test_probabilities_of_a_classifier_are_read_as_they_are() -> None:

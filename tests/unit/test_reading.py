@@ -268,6 +268,50 @@ def test_json_lines_in_blocks(encoding: str, tmp_path: Path, monkeypatch: pytest
         read_table(path, encoding=encoding)
 
 
+@pytest.mark.parametrize("end", ["jsonl", "jsonl.gz"])
+@pytest.mark.parametrize("labelled_first", [True, False])
+def test_keys_that_a_block_of_json_omits_are_missing(
+    labelled_first: bool, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a name that no block has is unknown."""
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 400)
+    path = tmp_path / f"p.{end}"
+    blocks = ['{"y": "a", "p_a": 0.5, "p_b": 0.5}\n' * 30, '{"p_a": 0.5, "p_b": 0.5}\n' * 20]
+    written = "".join(blocks if labelled_first else reversed(blocks)).encode()
+    path.write_bytes(gzip.compress(written) if end.endswith("gz") else written)
+    for role in ({"probs": "p_*"}, {}):
+        found = list(case_batches(path, drop_missing=True, **role))
+        assert (sum(len(cases.y) for cases in found), sum(cases.dropped for cases in found)) == (30, 20)
+        assert all(cases.y.tolist() == ["a"] * len(cases.y) for cases in found)
+        first = r"row 31 \(line 31\)" if labelled_first else r"row 1 \(line 1\)"
+        first = first if end == "jsonl" else first.partition(" \\")[0]
+        with pytest.raises(ReadError, match=rf"missing in 20 of 50 rows: 'y' \(20\), the first in {first};"):
+            list(case_batches(path, **role))
+    batches = list(read_batches(path, ["y", "p_a"]))
+    assert len(batches) > 2
+    assert pa.concat_tables(batches)["y"].null_count == 20
+    for columns in (["z"], lambda _: ["z"]):
+        with pytest.raises(ReadError, match=r"there is no column 'z'; the columns are .*'y'"):
+            next(read_batches(path, columns))
+
+
+def test_keys_that_standard_input_omits_later_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 1 << 18)
+    lines = b'{"y": 1.0, "mu": 0.5, "sigma": 1.0}\n' * 9_000 + b'{"mu": 0.5, "sigma": 1.0}\n' * 9_000
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    found = list(case_batches("-", normal=("mu", "sigma"), drop_missing=True))
+    assert (sum(len(cases.y) for cases in found), sum(cases.dropped for cases in found)) == (9_000, 9_000)
+
+
+def test_rows_of_cases_are_counted_from_the_first_row_of_the_file(tmp_path: Path) -> None:
+    """Also where the first batches have no whole row."""
+    path = tmp_path / "p.csv"
+    path.write_text("y,rate\n" + ",1\n" * 5 + "1,1\n,1\n2,1\n3,1\n")
+    found = list(case_batches(path, poisson="rate", drop_missing=True, options={"rows": 2}))
+    assert [None if cases.rows is None else cases.rows.tolist() for cases in found] == [[5], [1], None]
+    assert [cases.dropped for cases in found] == [5, 1, 0]
+
+
 def test_arrays_of_columns(tmp_path: Path) -> None:
     np.savez(tmp_path / "p.npz", y=np.array([0, 2]), p=np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]))
     cases = read_cases(tmp_path / "p.npz", "y", probs="p_0:p_2")

@@ -107,8 +107,8 @@ class Table:
 
     # -- values ------------------------------------------------------------------------------
 
-    def numbers(self, names: Sequence[str]) -> NDArray:
-        """Columns as finite floating numbers, ``(n, k)``; an error names the column and the first bad row."""
+    def numbers_or_nan(self, names: Sequence[str]) -> NDArray:
+        """Columns as floating numbers, ``(n, k)``, with NaN where a value is missing."""
         columns = [self._position[name] for name in names]
         chosen = self._frame[:, columns]
         values: NDArray = (
@@ -120,6 +120,11 @@ class Table:
             values = np.column_stack([self._numbers_of(name) for name in names])
         if values.dtype.kind != "f" or values.dtype.itemsize < 4:
             values = values.astype(np.float64)
+        return values
+
+    def numbers(self, names: Sequence[str]) -> NDArray:
+        """Columns as finite floating numbers, ``(n, k)``; an error names the column and the first bad row."""
+        values = self.numbers_or_nan(names)
         self._refuse_missing(names, np.isnan(values))
         if not np.all(np.isfinite(values)):
             row, column = np.argwhere(~np.isfinite(values))[0]

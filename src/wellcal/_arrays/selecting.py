@@ -12,6 +12,7 @@ from wellcal._arrays.frames import shown_names
 
 _SEPARATORS = "_-. "
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
+_ENTRY = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^,]*))(?:,|\Z)')
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def select(names: Sequence[str], wanted: object, role: str) -> Selection:
         Names of all columns. One that is equal to `wanted` is taken before it is read as a pattern.
     wanted
         ``"mu"``; ``"p_*"``, ``"p_?"``, ``"p_[abc]"``; ``"p_0:p_9"`` or ``"p_0..p_9"``, all of
-        which must be there; ``"p"`` for all of ``p_0 .. p_9``, as an array is read; or a list.
+        which must be there; ``"p"`` for all of ``p_0 .. p_9``, as an array is read; several with commas
+        between them, as on a command line; or a list.
     role
         What errors call it, such as ``probs``.
 
@@ -86,7 +88,7 @@ def select(names: Sequence[str], wanted: object, role: str) -> Selection:
     for item in items:
         if not isinstance(item, (str, int)) or isinstance(item, bool):
             raise TypeError(f"{role}: columns are given by name, found {type(item).__name__}")
-        text = str(item)
+    for text in (text for item in items for text in apart(names, str(item))):
         exact = text in known
         pairs = [(text, text)] if exact else _by_pattern(names, known, text, role)
         by_pattern = by_pattern and not exact
@@ -95,6 +97,38 @@ def select(names: Sequence[str], wanted: object, role: str) -> Selection:
                 raise ValueError(f"{role}: column {name!r} was named twice")
             found[name] = part
     return Selection(tuple(found), tuple(found.values()), by_pattern)
+
+
+def apart(names: Sequence[str], text: str) -> list[str]:
+    """The columns that a text names, one by one: a name or a pattern with a comma in it comes first.
+
+    Examples
+    --------
+    >>> apart(["yield, kg", "mu"], "yield, kg"), apart(["y_1", "y_2"], "y_1, y_2")
+    (['yield, kg'], ['y_1', 'y_2'])
+    """
+    if text in names or not ("," in text or '"' in text):
+        return [text]
+    pattern = re.compile(_expression(text), re.DOTALL)
+    return [text] if any(map(pattern.fullmatch, names)) else listed(text) or [text]
+
+
+def listed(text: str) -> list[str]:
+    """Entries with commas between them; one that has a comma itself stands in quotation marks, as in CSV.
+
+    Examples
+    --------
+    >>> listed("y_1, y_2"), listed('"yield, kg",mu'), listed('3" pipe,5" pipe')
+    (['y_1', 'y_2'], ['yield, kg', 'mu'], ['3" pipe', '5" pipe'])
+    """
+    found: list[str] = []
+    position = 0
+    while position < len(text):
+        match = cast("re.Match[str]", _ENTRY.match(text, position))  # of anything up to a comma, at least
+        quoted, plain = match.groups()
+        found.append(plain.strip() if quoted is None else quoted.replace('""', '"'))
+        position = match.end()
+    return [entry for entry in found if entry]
 
 
 def _by_pattern(names: Sequence[str], known: dict[str, int], text: str, role: str) -> list[tuple[str, str]]:

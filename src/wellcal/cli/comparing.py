@@ -45,7 +45,9 @@ def run(given: ReadOptions, options: TestOptions, names: Names = None) -> None:
 
 def names_of(text: str | None) -> list[str] | None:
     """Names of models, as they are written with commas."""
-    return None if text is None else [name.strip() for name in text.split(",")]
+    from wellcal._arrays.selecting import listed
+
+    return None if text is None else listed(text)
 
 
 COMMANDS = {

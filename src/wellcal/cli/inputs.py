@@ -37,10 +37,12 @@ def _role(given: ReadOptions, keyword: str, text: str) -> dict[str, Any]:
 
 
 def _options(given: ReadOptions) -> dict[str, Any]:
+    from wellcal._arrays.selecting import listed
+
     found: dict[str, Any] = {"sort": True} if given.sort else {}
     for name in ("classes", "grades"):
         if (text := getattr(given, name)) is not None:
-            found[name] = [part.strip() for part in text.split(",")]
+            found[name] = listed(text)
     return found
 
 
@@ -48,23 +50,11 @@ def _letter(k: int) -> str:
     return chr(ord("A") + k) if k < 26 else f"model {k + 1}"
 
 
-def segments_of(given: ReadOptions) -> list[str]:
-    """Names of columns, which may be given one by one or with commas between them."""
-    return [name.strip() for text in given.segments or () for name in text.split(",") if name.strip()]
-
-
-def target_of(given: ReadOptions) -> Any:
-    """The column of targets, or columns of vectors."""
-    if given.target is None or "," not in given.target:
-        return given.target
-    return [name.strip() for name in given.target.split(",")]
-
-
 def others_of(given: ReadOptions) -> dict[str, str]:
     """All further columns with something for each case, and the options that name them."""
     singles = {"--groups": given.groups, "--weights": given.weights}
     named = {name: option for option, name in singles.items() if name is not None}
-    return dict.fromkeys(segments_of(given), "--segments") | named
+    return dict.fromkeys(given.segments or (), "--segments") | named
 
 
 def read(
@@ -99,7 +89,7 @@ def read(
     refuse_too_large(given.file, given.format, limit, _family(given), tested, count, searched)
     cases = read_models(
         given.file,
-        target_of(given),
+        given.target,
         models=roles,
         others=others_of(given),
         drop_missing=given.drop_missing,
@@ -128,7 +118,7 @@ def _family(given: ReadOptions) -> str | None:
         return None
     try:
         with contextlib.closing(read_batches(given.file, rows=_FIRST, **given.text_options)) as parts:
-            return next(iter(guess_roles(Table(next(parts)), target_of(given)).roles))
+            return next(iter(guess_roles(Table(next(parts)), given.target).roles))
     except (ValueError, TypeError, OSError):  # whoever reads it says what is wrong
         return None
 
@@ -160,7 +150,7 @@ def batches(given: ReadOptions) -> Generator[Any]:
     options = {**given.text_options, "rows": max(min(ROWS, BYTES // (8 * columns)), 1)}
     parts = case_batches(
         given.file,
-        target_of(given),
+        given.target,
         others=others_of(given),
         drop_missing=given.drop_missing,
         normalise=given.normalise,
@@ -184,8 +174,11 @@ def column_of(cases: Any, name: str | None) -> Any:
 
 def segment_columns(cases: Any, given: ReadOptions) -> dict[str, Any] | None:
     """Labels of segments by the name of their column, or None."""
-    names = segments_of(given)
-    return {name: cases.others[name] for name in names} if names else None
+    from wellcal._arrays.selecting import listed
+
+    known: Mapping[str, Any] = cases.others
+    names = [name for text in given.segments or () for name in ([text] if text in known else listed(text))]
+    return {name: known[name] for name in names} if names else None
 
 
 def described(given: ReadOptions, cases: Any) -> dict[str, Any]:

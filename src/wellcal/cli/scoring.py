@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -39,7 +40,8 @@ def run(
     """Compute measures part by part."""
     import wellcal as wc
     from wellcal._arrays.progress import reporter
-    from wellcal.reading.places import naming_file
+    from wellcal._arrays.row_errors import RowError
+    from wellcal.reading.places import RowsSeen, naming_file
     from wellcal.reading.sizes import file_size
 
     names = None if measures is None else [name.strip() for name in measures.split(",")]
@@ -54,26 +56,31 @@ def run(
     else:
         paired = Paired() if given.weights is not None and names is None else None
     size, progress, taken, dropped = file_size(given.file, given.format), reporter(), "", 0
-    running = wc.RunningMeasures(names or None, block_size=block_size, rng=options.seed)
+    running, place = wc.RunningMeasures(names or None, block_size=block_size, rng=options.seed), RowsSeen()
     for part in batches(given):
         weights = None if given.weights is None else part.others[given.weights]
-        with naming_file(given.file, running.n_samples + dropped, part.rows, given.format):
+        with naming_file(given.file, place.rows, part.rows, given.format):
             if names is None or names:
                 running.update(part.y, part.pred, weights=weights)
             if paired is not None:
                 paired.keep(part, weights)
+        place.add(len(part.y), part.rows, part.dropped)
         taken, dropped = taken or part.taken, dropped + part.dropped
         seen = running.n_samples
         progress("scores", seen, max(seen + 1, (size.rows if size else None) or seen + 1))
     progress("scores", 1, 1)
-    found = running.result() if running.n_samples else None
+    with naming_file(given.file, format=given.format):
+        try:
+            found = running.result() if running.n_samples else None
+        except RowError as error:
+            raise error.counted(place.row) from error
     weighted = None if paired is None else paired.estimate()
     if found is None:
         assert weighted is not None
         found = wc.Measured(weighted.n_samples, {"skce": weighted})
     elif weighted is not None:
         left = {name: reason for name, reason in found.left_out.items() if name != "skce"}
-        found = wc.Measured(found.n_samples, {**found.estimates, "skce": weighted}, left)
+        found = replace(found, estimates={**found.estimates, "skce": weighted}, left_out=left)
     show(
         "scores",
         found.in_words().headline,

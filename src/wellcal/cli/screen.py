@@ -161,6 +161,8 @@ def in_options(message: str) -> str:
     "read the file with --decimal ','; say which, e.g. --normal mu,sigma"
     >>> in_options("give sort=True to sort each row, or quantiles={0.1: 'low', 0.9: 'high'}")
     'give --sort to sort each row, or --quantiles 0.1=low,0.9=high'
+    >>> print(in_options("say which, e.g. normal=('mu, kg', 'sigma')"))
+    say which, e.g. --normal '"mu, kg",sigma'
     >>> in_options("are these draws from the predictions? give wc.Samples(x)")
     'are these draws from the predictions? give --samples'
     """
@@ -186,11 +188,18 @@ def in_options(message: str) -> str:
             return match[0]
         names = [f"{level}={a or b}" if level else a or b for level, a, b in _QUOTED.findall(value)]
         numbers = _NUMBERS.fullmatch(value)
-        plain = value if name in ("decimal", "delimiter") or value.isdecimal() else ",".join(names)
+        plain = value if name in ("decimal", "delimiter") or value.isdecimal() else _line_of(names)
         plain = numbers[1].replace(" ", "") if numbers else plain
         return f"--{_OTHERWISE.get(name, name).replace('_', '-')} {plain}".rstrip()
 
     return _ARGUMENT.sub(option, message)
+
+
+def _line_of(names: Sequence[str]) -> str:
+    """Names as an option takes them: one with a comma among others is quoted, and once more for the shell."""
+    if len(names) < 2 or not any("," in name for name in names):
+        return ",".join(names)
+    return "'{}'".format(",".join(f'"{name}"' if "," in name else name for name in names))
 
 
 def in_commands(sentence: str) -> str:

@@ -323,8 +323,8 @@ def _ties(plain: Any, name: str) -> Ties:
 
 
 def _plain(stored: Evidence | Onset | Ties) -> dict[str, Any]:
-    values: dict[str, Any] = vars(stored)
-    return {name: _plain_value(x) for name, x in values.items()}
+    kept = [part.name for part in fields(stored) if part.compare]  # of ties not where they are
+    return {name: _plain_value(getattr(stored, name)) for name in kept}
 
 
 def _plain_value(x: Any) -> Any:

@@ -98,6 +98,8 @@ def _are_among(y: NDArray, columns: Selection) -> bool:
 def columns_of_probabilities(table: Table, targets: Sequence[str]) -> list[str]:
     """Columns from 0 to 1 whose sum is about one in every row; none where targets cannot be classes.
 
+    Values that are missing say nothing: rows without them may be left out later.
+
     Examples
     --------
     >>> import pandas as pd
@@ -105,18 +107,17 @@ def columns_of_probabilities(table: Table, targets: Sequence[str]) -> list[str]:
     ['0', '1']
     """
     names = [name for name in table.names if name not in targets and table.is_numeric(name)]
-    if len(targets) != 1 or table.holds_lists(targets[0]) or not names or not len(table):
+    y = _labels(table, targets)
+    if y is None or not _may_be_labels(y) or not names:
         return []
-    try:
-        values, y = table.numbers(names), table.labels(targets[0])
-    except (TypeError, ValueError):  # of what is missing
-        return []
-    if not _may_be_labels(y):
-        return []
-    inside = np.all((values >= 0.0) & (values <= 1.0), axis=0)
+    values = table.numbers_or_nan(names)
+    absent = np.isnan(values)
+    inside = np.all(absent | ((values >= 0.0) & (values <= 1.0)), axis=0) & ~absent.all(axis=0)
     found = [name for name, kept in zip(names, inside.tolist(), strict=True) if kept]
     sums = values[:, inside].sum(axis=1)
-    return found if len(found) > 1 and bool(np.all(np.abs(sums - 1.0) <= _OFF_ONE)) else []
+    sums = sums[~np.isnan(sums)]
+    known = len(found) > 1 and len(sums) > 0
+    return found if known and bool(np.all(np.abs(sums - 1.0) <= _OFF_ONE)) else []
 
 
 def called_by_classes(table: Table, targets: Sequence[str]) -> list[str]:
@@ -133,5 +134,6 @@ def called_by_classes(table: Table, targets: Sequence[str]) -> list[str]:
     []
     """
     names = tuple(columns_of_probabilities(table, targets))
-    known = bool(names) and _are_among(table.labels(targets[0]), Selection(names, names, False))
+    y = _labels(table, targets)
+    known = bool(names) and y is not None and _are_among(y, Selection(names, names, False))
     return list(names) if known else []

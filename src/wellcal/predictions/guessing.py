@@ -15,7 +15,7 @@ import numpy as np
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.domains import whole_numbers
 from wellcal._arrays.frames import Table, shown_names
-from wellcal._arrays.selecting import select
+from wellcal._arrays.selecting import listed, select
 from wellcal.predictions.column_names import level_of
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.fitting import (
@@ -158,10 +158,11 @@ def _example(table: Table, targets: Sequence[str]) -> str:
         return f"{'samples' if counted else 'quantiles'}={value!r}"
     if len(rest) == 1 == len(targets):
         try:
-            y, x = table.numbers(targets), table.numbers(rest)
-        except (TypeError, ValueError):
+            both = table.numbers_or_nan([*targets, *rest])
+        except TypeError:
             return f"bernoulli={rest[0]!r}"
-        if x.min() >= 0.0 and (y >= 0.0).all() and (y == np.floor(y)).all():
+        y, x = both[~np.isnan(both).any(axis=1)].T
+        if len(x) and x.min() >= 0.0 and (y >= 0.0).all() and (y == np.floor(y)).all():
             return f"{'bernoulli' if x.max() <= 1.0 else 'poisson'}={rest[0]!r}"
     return "normal=('mu', 'sigma')"
 
@@ -332,7 +333,7 @@ def role_from_text(keyword: str, text: str) -> Any:
 
     Columns are separated by commas, the parameters of families of vectors by semicolons, and the parts of a
     mixture by plus signs, each with its weight after an at sign. What is no column but a number stands for
-    all rows.
+    all rows. A name with a comma in it stands in quotation marks.
 
     Examples
     --------
@@ -340,6 +341,8 @@ def role_from_text(keyword: str, text: str) -> Any:
     ('mu', 'sigma')
     >>> role_from_text("student_t", "5,mu,sigma")
     (5.0, 'mu', 'sigma')
+    >>> role_from_text("normal", '"yield, kg",sigma')
+    ('yield, kg', 'sigma')
     >>> role_from_text("probs", "p_*")
     ['p_*']
     >>> role_from_text("quantiles", "0.1=low,0.9=high")
@@ -356,7 +359,7 @@ def role_from_text(keyword: str, text: str) -> Any:
         return [_part(item) for item in text.split("+")]
     specs = [role.parameters[name] for name in role.needed]
     if len(specs) == 1 and specs[0].ndim > 1:
-        entries = _entries(text)
+        entries = listed(text)
         if specs[0].named == "levels" and all("=" in entry for entry in entries):
             return _levels(entries, keyword)
         return entries
@@ -368,12 +371,8 @@ def role_from_text(keyword: str, text: str) -> Any:
                 f"{text!r}"
             )
         return tuple(_numbers_or_names(group) for group in text.split(";"))
-    values = tuple(_number_or_name(entry) for entry in _entries(text))
+    values = tuple(_number_or_name(entry) for entry in listed(text))
     return values[0] if len(values) == 1 else values
-
-
-def _entries(text: str) -> list[str]:
-    return [entry.strip() for entry in text.split(",") if entry.strip()]
 
 
 def _levels(entries: list[str], keyword: str) -> dict[float, str]:
@@ -399,7 +398,7 @@ def _part(text: str) -> dict[str, Any]:
 
 
 def _numbers_or_names(text: str) -> Any:
-    entries = _entries(text)
+    entries = listed(text)
     number = _number_or_name(entries[0]) if len(entries) == 1 else None
     return number if isinstance(number, float) else entries
 

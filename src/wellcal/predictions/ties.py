@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,11 +37,15 @@ class Ties:
         Number of cases.
     levels, counts
         Levels of the quantiles, and ties at each of them.
+    first
+        Which case is the first of them at each level, -1 where there is none; empty where cases of before
+        were stored, which are no rows of anything that is at hand.
     """
 
     cases: int
     levels: tuple[float, ...]
     counts: tuple[int, ...]
+    first: tuple[int, ...] = field(default=(), repr=False, compare=False)
 
     def joined(self, earlier: Ties | None) -> Ties:
         """With those of earlier cases."""
@@ -53,7 +57,9 @@ class Ties:
                 f"{_listed(earlier.levels)}"
             )
         counts = tuple(a + b for a, b in zip(self.counts, earlier.counts, strict=True))
-        return Ties(self.cases + earlier.cases, self.levels, counts)
+        both = zip(earlier.first, self.first, strict=False)  # none where either is not known
+        first = tuple(a if a >= 0 or b < 0 else b + earlier.cases for a, b in both)
+        return Ties(self.cases + earlier.cases, self.levels, counts, first)
 
     def merged(self, later: Ties) -> Ties:
         """With those of later cases."""
@@ -70,11 +76,18 @@ class Ties:
         worst = self.worst()
         return None if worst is None else f"{self.told(worst)}{_WHY}; {_REMEDY}"
 
-    def refuse(self) -> None:
-        """An error where there are too many, of cases that are no longer at hand."""
-        refusal = self.refusal()
-        if refusal is not None:
-            raise ValueError(refusal)
+    def refuse(self, *, located: bool = False) -> None:
+        """An error where there are too many, of cases no longer at hand; with the first if `located`."""
+        worst = self.worst()
+        if worst is None:
+            return
+        if located and self.first:
+            raise self.error(worst, ", first in ", self.first[worst])
+        raise ValueError(self.refusal())
+
+    def error(self, worst: int, where: str, row: int) -> RowError:
+        """The error about a level, with a row that is an example, after the words `where`."""
+        return RowError(self.told(worst), where, Row(row), _WHY, argument="y", remedy=_REMEDY)
 
     def told(self, place: int) -> str:
         """How many there are at a level."""
@@ -124,18 +137,15 @@ def refuse_ties(targets: Array, levels: NDArray, values: Array, earlier: Ties | 
     wellcal.RowError: y equals its own quantile of level 0.1 in 4 of 8 cases, first in row 1: ...
     """
     equal = _equal(targets, values)
-    ties = Ties(len(equal), tuple(levels.tolist()), tuple(equal.sum(axis=0).tolist())).joined(earlier)
+    counts, places = equal.sum(axis=0), np.argmax(equal, axis=0)
+    first = np.where(counts > 0, places, -1)
+    ties = Ties(len(equal), tuple(levels.tolist()), tuple(counts.tolist()), tuple(first.tolist()))
+    ties = ties.joined(earlier)
     worst = ties.worst()
     if worst is None or _counted_only.get():
         return ties
-    raise RowError(
-        ties.told(worst),
-        ", first in " if earlier is None else ", with those before; among the new ones first in ",
-        Row(int(np.argmax(equal[:, worst]))),
-        _WHY,
-        argument="y",
-        remedy=_REMEDY,
-    )
+    where = ", first in " if earlier is None else ", with those before; among the new ones first in "
+    raise ties.error(worst, where, int(places[worst]))
 
 
 def _listed(levels: tuple[float, ...]) -> str:

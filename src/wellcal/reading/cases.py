@@ -12,7 +12,7 @@ import numpy as np
 
 from wellcal._arrays.frames import MissingValuesError, Table, missing_values, shown_names
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.selecting import Selection, select
+from wellcal._arrays.selecting import Selection, apart, select
 from wellcal.predictions import Bernoulli, Predictions
 from wellcal.predictions.cut_by_targets import GROUPS, SEGMENTS
 from wellcal.predictions.guessing import guess_roles, target_columns
@@ -136,13 +136,24 @@ def further_columns(
     """Columns beside targets and predictions, by the names under which they were asked for.
 
     A mapping also has what each of them is for, which an error then names; `targets` are refused as such.
+    Segments may be several, with commas between their names, each of which is then one that was asked for.
     """
     words: Mapping[str, str] = others if isinstance(others, Mapping) else {}
-    found = {name: select(table.names, name, words.get(name, "others")).names[0] for name in others}
-    for name, column in found.items():
-        if column in targets and name in words:
-            why = _CUT.get(words[name].lstrip("-"), "name another column")
-            raise ValueError(f"column {column!r} is both the target and {words[name]}: {why}")
+    found: dict[str, str] = {}
+    for given in others:
+        word = words.get(given, "others")
+        kind = word.lstrip("-")
+        for name in apart(table.names, given) if kind == "segments" else [given]:
+            column, *more = select(table.names, name, word).names
+            if more:
+                raise ValueError(
+                    f"{word}: {name!r} stands for {1 + len(more)} columns, {shown_names([column, *more])}; "
+                    "name one"
+                )
+            if column in targets and given in words:
+                why = _CUT.get(kind, "name another column")
+                raise ValueError(f"column {column!r} is both the target and {word}: {why}")
+            found[name] = column
     return found
 
 
@@ -282,6 +293,9 @@ def case_batches(
                 if ready is not None:
                     yield replace(ready, dropped=ready.dropped + dropped)
                     dropped = 0
+                elif dropped:  # before its own rows
+                    own = np.arange(len(cases.y)) if cases.rows is None else cases.rows
+                    cases = replace(cases, rows=dropped + own)
                 ready = cases
         start += part.num_rows
     if ready is None:

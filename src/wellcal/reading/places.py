@@ -6,6 +6,8 @@ import contextlib
 import os
 from collections.abc import Generator
 
+import numpy as np
+
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.row_errors import RowError
 from wellcal.reading.errors import ReadError
@@ -57,6 +59,36 @@ def naming_file(
         if isinstance(error, RowError):
             told = error.told(lambda row: _place(path, start + _at(rows, row), format))
         raise ReadError(f"{name}: {told}") from error
+
+
+class RowsSeen:
+    """Which rows of a file the cases of its parts are; only those that were dropped are remembered.
+
+    Examples
+    --------
+    >>> seen = RowsSeen()
+    >>> seen.add(2, np.array([1, 2]), dropped=1)
+    >>> seen.add(2)
+    >>> seen.rows, [seen.row(case) for case in range(4)]
+    (5, [1, 2, 3, 4])
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._dropped: list[NDArray] = []
+
+    def add(self, cases: int, kept: NDArray | None = None, dropped: int = 0) -> None:
+        """Take in a part: its cases, their positions in it where not all rows are cases, and the others."""
+        if dropped:
+            where = np.arange(cases) if kept is None else kept
+            others = np.setdiff1d(np.arange(cases + dropped), where, assume_unique=True)
+            self._dropped.append(self.rows + others)
+        self.rows += cases + dropped
+
+    def row(self, case: int) -> int:
+        """The row of a case, both counted from 0."""
+        dropped = np.concatenate([np.empty(0, dtype=np.int64), *self._dropped])
+        return case + int(np.searchsorted(dropped - np.arange(len(dropped)), case, side="right"))
 
 
 def _at(rows: NDArray | None, row: int) -> int:

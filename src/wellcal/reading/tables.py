@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections import Counter
@@ -153,15 +154,14 @@ def read_batches(
             first = next(parts, None)
             if first is None:
                 raise no_rows(source.name)
-            # Only Parquet gains by being read again, without columns that nobody wants.
+        chosen, first = _chosen(columns, first, text)
+        # Only Parquet gains by being read again, without columns that nobody wants.
+        if parts is not None:
             again = source.format == "parquet" and source.path is not None
             parts = None if again else itertools.chain([first], parts)
-        chosen = columns(first)
-        if isinstance(chosen, Chosen):
-            if text is not None and parts is None:
-                text.keep_labels(chosen.labels)
-            chosen = chosen.columns
-        columns = chosen
+        if text is not None and parts is None:
+            text.keep_labels(chosen.labels)
+        columns = chosen.columns
     wanted = None if columns is None else [str(name) for name in columns]
     if text is not None:
         text.columns = wanted
@@ -174,6 +174,25 @@ def read_batches(
         yield from pieces
     if count == 0:
         raise no_rows(source.name)
+
+
+def _chosen(
+    columns: Callable[[Any], Sequence[str] | Chosen], first: Any, text: TextFile | None
+) -> tuple[Chosen, Any]:
+    """What is wanted, given the first rows; with columns that only later blocks of JSON have, if need be."""
+
+    def asked(rows: Any) -> Chosen:
+        said = columns(rows)
+        return said if isinstance(said, Chosen) else Chosen([str(name) for name in said], {})
+
+    if text is None or text.source.format != "jsonl":
+        return asked(first), first
+    with contextlib.suppress(ValueError):  # of a name that is not there
+        chosen = asked(first)
+        if set(chosen.columns) <= set(first.column_names):
+            return chosen, first
+    first = text.with_later_columns(first)
+    return asked(first), first
 
 
 def _parts(source: SourceFile, text: TextFile | None, wanted: list[str] | None, rows: int) -> Generator[Any]:

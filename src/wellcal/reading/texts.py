@@ -50,6 +50,7 @@ class TextFile:
         self._names: dict[str, str] = {}  # of columns, by how they are written in the header
         # Columns that are read as texts, whatever they look like, with the texts that they may hold.
         self._texts: dict[str, Sequence[str]] = {}
+        self._seen: dict[str, Any] = {}  # types of columns of JSON, in all blocks so far
         self.encoding = _encoding(source, encoding)
         _refuse_nulls(source, self.encoding)
         self.delimiter = delimiter or source.separator or _delimiter(source, self.encoding)
@@ -180,6 +181,40 @@ class TextFile:
         return LetterStream(self.source.open(), self.encoding, marks)
 
     def _json_batches(self) -> Generator[Any]:
+        """Blocks with the columns of those before them: a key that a block omits is a column of nulls.
+
+        So is one that is wanted and comes later; of standard input nobody knows what comes.
+        """
+        for block in self._json_blocks():
+            self._note_columns(block)
+            if not self._seen.keys() >= set(self.columns or ()):
+                self._look_ahead()
+            yield self._completed(block)
+
+    def with_later_columns(self, first: Any) -> Any:
+        """The first block of JSON with the columns that only later ones have, as nulls."""
+        self._look_ahead()
+        return self._completed(first)
+
+    def _look_ahead(self) -> None:
+        """Note the columns of the whole file, where it can be read twice; it is not kept in memory."""
+        if self.source.path is not None:
+            for block in self._json_blocks():
+                self._note_columns(block)
+
+    def _note_columns(self, block: Any) -> None:
+        is_null = library("pyarrow.types").is_null
+        for column in block.schema:
+            if column.name not in self._seen or is_null(self._seen[column.name]):
+                self._seen[column.name] = column.type
+
+    def _completed(self, block: Any) -> Any:
+        for name, kind in self._seen.items():
+            if name not in block.column_names:
+                block = block.append_column(name, library("pyarrow").nulls(block.num_rows, kind))
+        return block
+
+    def _json_blocks(self) -> Generator[Any]:
         """Whole lines, a block at a time, each read by itself."""
         json = library("pyarrow.json")
         self._refuse_array()

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import wellcal as wc
+from wellcal.cli.inputs import read, segment_columns
+from wellcal.cli.options import ReadOptions
 from wellcal.cli.screen import in_options
 from wellcal.reading import read_cases, read_table
 
@@ -252,6 +254,55 @@ def test_all_figures_of_one_model_have_the_verdict_of_its_test(run: Run, folder:
     for kind in ("null", "reliability"):
         drawn = json.loads(run("plot", kind, *model, "--out", "v.svg").stdout)
         assert drawn["verdict"] == told["verdict"]
+
+
+def test_a_name_with_a_comma_is_a_name(run: Run, folder: Path) -> None:
+    """A text that is the name of a column is that column, before it is taken for several."""
+    header = '"yield, kg","mu, kg",sigma,y_1,y_2,"soil, kind",region,area'
+    (folder / "commas.csv").write_text(
+        "\n".join([header, *["0.5,0.0,1.0,1,2,a,N,x", "1.5,1.0,1.0,3,4,b,S,y"] * 3])
+    )
+    role = ("--normal", '"mu, kg",sigma', "--json", "-")
+    for target in ("yield, kg", '"yield, kg"'):
+        found = json.loads(run("scores", "commas.csv", "--target", target, *role).stdout)
+        assert found["taken"] == "target: yield, kg; normal: loc = mu, kg, scale = sigma"
+    given = ReadOptions(
+        str(folder / "commas.csv"),
+        target="y_1, y_2",
+        segments=["soil, kind", "region, area"],
+        roles={"diagonal_normal": 'sigma,"mu, kg";1'},
+    )
+    cases = read(given)
+    assert cases.taken == {
+        "A": "target: y_1, y_2; diagonal_normal: loc = sigma .. mu, kg (2 columns), scale = 1"
+    }
+    segments = segment_columns(cases, given)
+    assert segments is not None
+    assert [(name, labels[0]) for name, labels in segments.items()] == [
+        ("soil, kind", "a"),
+        ("region", "N"),
+        ("area", "x"),
+    ]
+    for many in ("region,area", "y_*"):
+        refused = run("test", "commas.csv", "--target", "yield, kg", *role, "--groups", many, expect=2)
+        assert f"--groups: {many!r} stands for 2 columns" in refused.stderr
+
+
+def test_scores_say_what_outcomes_on_quantiles_forbid(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the screen with the reason; of a measure that was asked for, with the file and the row in it."""
+    monkeypatch.setattr("wellcal.cli.inputs.ROWS", 7)
+    lines = ["y,q25,q75", *["5.5,0,2"] * 3, ",0,2", *["5.5,0,2"] * 12, ",0,2", *["2,0,2"] * 8, *[",0,2"] * 9]
+    (folder / "ties.csv").write_text("\n".join(lines) + "\n")
+    shown = run("scores", "ties.csv", "--drop-missing").stdout
+    assert re.search(
+        r"\n  left out +ECE, coverage, PIT, SKCE: y equals its own quantile of level 0.75", shown
+    )
+    given = ("--drop-missing", "--measures", "pinball_loss,coverage")
+    refused = run("scores", "ties.csv", *given, expect=2).stderr
+    assert "ties.csv: y equals its own quantile" in refused
+    assert "in 8 of 23 cases, first in row 18 (line 19)" in refused
 
 
 @pytest.mark.parametrize("option", ["--groups", "--segments", "--weights"])

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from wellcal._arrays.checks import one_of, plain_array
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
-from wellcal._arrays.schema import Check, Schema, mapping, text, whole
+from wellcal._arrays.schema import Check, Schema, listed, mapping, text, whole, word
 from wellcal._arrays.seeds import as_generator
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
@@ -33,6 +33,13 @@ from wellcal.problem.weights import check_weights
 MEASURES = (*SCORES, "ece", "coverage", "pit", "skce")
 """Names of all of them."""
 
+_CALLED = {
+    **{name: called for name, (called, _) in SCORES.items()},
+    "ece": "ECE",
+    "coverage": "coverage",
+    "pit": "PIT",
+    "skce": "SKCE",
+}
 _HEADLINE = ("nll", "crps", "brier", "energy_score", "pinball_loss")
 
 
@@ -49,6 +56,8 @@ class Measured(Presentable):
         `QuantileCalibration`: shares of :func:`wellcal.pit` below 101 levels, with their band.
     left_out
         Measures that these predictions do not have, with the reason.
+    forbidden
+        Those among them that the family has, and these cases forbid: their reasons are shown.
 
     Examples
     --------
@@ -65,6 +74,9 @@ class Measured(Presentable):
     n_samples: int
     estimates: dict[str, Estimate]
     left_out: dict[str, str] = field(default_factory=lambda: {})
+    forbidden: tuple[str, ...] = ()
+
+    added: ClassVar[Mapping[str, Any]] = {"forbidden": ()}
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -82,7 +94,12 @@ class Measured(Presentable):
         def left_out(plain: Any, name: str) -> dict[str, str]:
             return {key: value for key, value in reasons(plain, name).items() if value is not None}
 
-        return {"n_samples": whole(least=1), "estimates": estimates, "left_out": left_out}
+        return {
+            "n_samples": whole(least=1),
+            "estimates": estimates,
+            "left_out": left_out,
+            "forbidden": listed(word(*MEASURES)),
+        }
 
     def _headline(self) -> str:
         known = [self.estimates[name] for name in _HEADLINE if name in self.estimates][:2]
@@ -102,6 +119,10 @@ class Measured(Presentable):
                 rows.append(("PIT", f"{float(found):.4g} from uniform at most; {band} in the 95% band"))
             else:
                 rows.append((found.name, f"{estimate_text(found)}  ({found.estimator})"))
+        reasons = dict.fromkeys(self.left_out[name] for name in self.forbidden if name in self.left_out)
+        for reason in reasons:
+            alike = [_CALLED[name] for name in self.forbidden if self.left_out.get(name) == reason]
+            rows.append(("left out", f"{', '.join(alike)}: {reason}"))
         return rows
 
 
@@ -248,18 +269,18 @@ class RunningMeasures:
         if not self.n_samples:
             raise ValueError("no case was seen yet: call update before result")
         found: dict[str, Estimate] = {}
-        left_out = dict(self._left_out)
+        forbidden: dict[str, str] = {}
         for name, running in self._running.items():
             try:
                 if self._ties is not None and _judged([name]):
-                    self._ties.refuse()
+                    self._ties.refuse(located=self._chosen)  # reasons are told where nobody knows rows
                 with counted_only():
                     found[name] = _defined(name, running.result())
             except ValueError as error:
                 if self._chosen:
                     raise
-                left_out[name] = str(error)
-        return Measured(self.n_samples, found, left_out)
+                forbidden[name] = str(error)
+        return Measured(self.n_samples, found, self._left_out | forbidden, tuple(forbidden))
 
 
 def _judged(names: Iterable[str]) -> bool:
