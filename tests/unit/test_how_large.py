@@ -354,7 +354,8 @@ def test_verdicts() -> None:
     honest = wc.equivalence_test(Y, HONEST, tolerance=1.0)
     assert honest.verdict.startswith("Calibrated within the tolerance: at 95% confidence KCE is below 0.")
     assert honest.verdict.endswith(
-        "0.182, as if spreads were wrong by a factor of 10 or more: the tolerance is a large one."
+        "0.182, as if spreads were 54% too small at most, or 10 times too large or more: "
+        "the tolerance is a large one."
     )
     assert "may be as large as" in wc.equivalence_test(Y, HONEST, tolerance=0.01).verdict
     assert "No miscalibration beyond" in wc.calibration_test(Y, HONEST, tolerance=0.01).verdict
@@ -493,9 +494,55 @@ def test_a_yardstick_has_a_direction_where_the_finding_has_it() -> None:
     for y in (far.normal(mu, np.exp(0.5 * np.sign(mu))), far.normal(mu + 0.5)):
         found = wc.calibration_test(y, wc.Normal(mu, one), rng=0, n_resamples=99)
         assert not any(finding.kind == "spread" for finding in found.findings)
-        assert re.search(r"spreads are \d+% wrong \(\d+% to \d+%\)$", found.yardstick.sentence)
+        told = found.yardstick.sentence
+        assert re.search(r"spreads are \d+% too small \(\d+% to \d+%\), or \S+ (times )?too large \(", told)
         again = wc.TestResult.from_json(found.to_json())
         assert again.yardstick.sentence == found.yardstick.sentence
+
+
+def test_without_a_finding_an_error_has_no_direction() -> None:
+    """Means that are off by .4 standard deviations are no spreads that are too small."""
+    some = np.random.default_rng(3)
+    mu = 2.0 * some.normal(size=300)
+    y, pred = some.normal(mu, 1.0), wc.Normal(mu + 0.4, np.ones(300))
+    size, within = wc.kce(y, pred).yardstick, wc.equivalence_test(y, pred, tolerance=0.25)
+    assert size.low != 1.0
+    for found in (size, within.estimate.yardstick):
+        assert not found.directed
+        assert re.search(r"too small \(.*\), or .* too large \(.* or more\)$", found.sentence)
+    assert re.search(r"were \d+% too small at most, or 10 times too large or more", within.verdict)
+    both = replace(size, other=(2.0, 1.2, 4.0), other_beyond=False)
+    assert both.most_words() == f"4 times too large or {percent(1.0 - size.high)} too small at most"
+    assert both.towards(-1).most_words() == f"{percent(1.0 - size.high)} too small at most"
+
+
+def test_a_side_that_has_no_bound_is_told_beside_one_that_has() -> None:
+    """A size is not that of both sides."""
+    low = {"low": 1.07, "other": (0.41, 0.93, 0.1), "other_beyond": True, "directed": False}
+    size = wc.Yardstick("temperature", 2.0, high=4.8, **low)
+    assert size.most is None
+    assert size.most_words() == "4.8 times too high at most, or 90% too low or more"
+    assert size.sentence == (
+        "as far off as a model whose temperature is 2 times too high (1.1 to 4.8 times), or 59% too low "
+        "(7% to 90% or more)"
+    )
+    for known in (size.towards(1), size.towards(1).towards(None).towards(1)):
+        assert known.most_words() == "4.8 times too high at most"
+    # Beyond the scale at the estimate itself: as far off as that of one side, and of no error to the other.
+    far = replace(size, other=(0.1, 0.93, 0.1))
+    assert far.sentence.endswith("2 times too high (1.1 to 4.8 times), or 90% too low or more")
+    assert far.towards(-1).sentence.startswith(
+        "further off than a model whose temperature is 90% too low (7%"
+    )
+    none = replace(far, beyond=True, high_beyond=True)
+    assert none.sentence.startswith("further off than a model whose temperature is 2 times too high (")
+    zero = replace(size, ratio=1.0, low=1.0, other=(1.0, 1.0, 0.1))
+    assert zero.sentence.endswith(
+        "temperature is right, or 4.8 times too high at most, or 90% too low or more"
+    )
+    assert zero.word == "slight or more"
+    near = wc.Yardstick("spreads", 0.98, 0.99, 0.96, other=(1.02, 1.01, 1.2), directed=False)
+    assert not near.slight, "on the other side"
 
 
 def test_upper_ends_hold_for_both_sides() -> None:
@@ -540,9 +587,12 @@ def test_a_tolerance_beyond_every_simple_error_is_called_large() -> None:
     wide = wc.equivalence_test(y, pred, tolerance=0.4)
     assert wide.pvalue <= 0.05
     assert wide.tolerated is None
-    assert "tolerance    0.4, as if spreads were wrong by a factor of 10 or more" in repr(wide)
-    assert wide.verdict.endswith("wrong by a factor of 10 or more: the tolerance is a large one.")
+    assert "tolerance    0.4, as if spreads were 90% too small, or 10 times too large or more" in repr(wide)
+    assert wide.verdict.endswith("10 times too large or more: the tolerance is a large one.")
     assert wc.ToleranceResult.from_json(wide.to_json()) == wide
+    far = wc.equivalence_test(y, pred, tolerance=2.0)
+    assert (far.tolerated, far.tolerated_otherwise) == (None, None)
+    assert "tolerance    2, as if spreads were wrong by a factor of 10 or more" in repr(far)
 
 
 def test_one_kce_has_one_size_beside_a_tolerance() -> None:

@@ -541,6 +541,19 @@ def test_what_is_not_excluded_is_said_of_all_kinds_of_error() -> None:
     assert told.startswith("errors of all kinds together: no further off than a model whose spreads are")
 
 
+def test_a_bound_to_one_side_is_not_told_of_both() -> None:
+    """What was not found has no side, also where the interval of KCE does not reach zero."""
+    rng = np.random.default_rng(8)
+    event = rng.dirichlet([1, 1, 2, 1], size=250)[:, 2]
+    y = (rng.random(250) < event).astype(int)
+    found = wc.report(y, wc.Bernoulli(np.clip(event + 0.1, 0, 1)), **FAST).best
+    assert not found.rejected
+    assert found.kce.confidence_interval().low > 0.0
+    assert found.size.endswith(
+        "temperature is 4.8 times too high (95% confidence); how far too low cannot be said from so few cases"
+    )
+
+
 def test_of_many_cases_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests and searches are bounded, scores are not, and the report says so."""
     monkeypatch.setattr(PLAN, "TESTED", 100)

@@ -48,9 +48,9 @@ class SegmentsDisplay(Display):
     Notes
     -----
     Sizes are those of the yardstick: the error in spreads (for classes in temperature, for counts in means)
-    that a model would have that is as far off, and KCE where there is none. They have no direction; the
-    verdict of a segment has. Intervals are wide enough to hold for all segments that were tested
-    (Bonferroni), as the p-values that decide what is filled are adjusted for all of them.
+    that a model would have that is as far off, to the likelier side, and KCE where there is none. They have
+    no direction; the verdict of a segment has. Intervals are wide enough to hold for all segments that were
+    tested (Bonferroni), as the p-values that decide what is filled are adjusted for all of them.
 
     Examples
     --------
@@ -177,5 +177,5 @@ def _sizes(tests: Sequence[TestResult], level: float) -> tuple[list[tuple[float,
         if found is not None:
             ends = [min(share_of(ratio), _LARGEST) for ratio in (found.ratio, found.low, found.high)]
             shares.append((ends[0], ends[1], math.inf if found.high_beyond else ends[2]))
-            measure = f"as far off as if {what_is_wrong(found.kind)} so wrong"
+            measure = f"as far off as if {what_is_wrong(found.kind)} so wrong, to the likelier side"
     return (shares, measure) if len(shares) == len(tests) else (roots, "KCE")

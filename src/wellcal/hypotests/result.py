@@ -173,7 +173,7 @@ class TestResult(Presentable):
 
         Where the only finding is an error in spreads, temperature or means of all cases, it is the size that
         the finding tells. Otherwise the calibration error leads to it: it has a direction where a finding
-        says that the error has it in all cases, and is told as "wrong" elsewhere.
+        says that the error has it in all cases, and elsewhere sizes to both sides are told.
         """
         return yardstick_with(self.estimate, self.findings)
 

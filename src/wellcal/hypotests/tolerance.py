@@ -28,7 +28,8 @@ from wellcal.hypotests.tails import student_tail
 from wellcal.kernels.base import Kernel
 from wellcal.measures.error_scale import LARGEST, scale_of
 from wellcal.measures.presentation import Row
-from wellcal.measures.wording import either_side, what_is_wrong, wrong_phrase
+from wellcal.measures.sides import Bound, either_side
+from wellcal.measures.wording import what_is_wrong
 from wellcal.measures.yardstick import Yardstick, yardstick_from
 
 WITHIN, BEYOND = "KCE <= tolerance", "KCE >= tolerance"
@@ -65,9 +66,10 @@ class ToleranceResult(TestResult):
         Ends of the 95% interval of KCE.
     tolerated
         The error in spreads, temperature or means that the tolerance amounts to, predicted over true: of both
-        directions the one in which it is larger. None where there is no yardstick.
+        directions the one in which it is larger. None where no error of up to ten times is so far off, and
+        where there is no yardstick.
     tolerated_otherwise
-        The same in the other direction; None where there is none.
+        The same in the other direction; None where no error is so far off there either.
 
     Examples
     --------
@@ -127,11 +129,16 @@ class ToleranceResult(TestResult):
 
     @staticmethod
     def _at_most(yardstick: Yardstick) -> str:
-        """How wrong a model may be; without an end where no error of that kind is so large."""
-        known = yardstick.most_words()
-        if known is not None:
-            return known
-        return f"{wrong_phrase(LARGEST)} or more: the tolerance is a large one"
+        """How wrong a model may be to each side; a tolerance that allows for all errors to one is large."""
+        return yardstick.most_words() + (": the tolerance is a large one" if yardstick.most is None else "")
+
+    def _tolerated(self, kind: str) -> str:
+        """The error that the tolerance amounts to, on each side."""
+        further, nearer = self.tolerated, self.tolerated_otherwise
+        known = [Bound(ratio) for ratio in (further, nearer) if ratio is not None]
+        sides = [LARGEST, 1.0 / LARGEST] if nearer is None else [LARGEST if nearer < 1.0 else 1.0 / LARGEST]
+        far = [Bound(ratio, open=True) for ratio in sides] if further is None else []
+        return either_side(kind, [*known, *far])
 
     def _headline(self) -> str:
         return self.verdict
@@ -140,12 +147,7 @@ class ToleranceResult(TestResult):
         yardstick = self.estimate.known_yardstick
         tolerance = _shown(self.tolerance)
         if yardstick is not None:
-            far = (
-                f"{wrong_phrase(LARGEST)} or more"
-                if self.tolerated is None
-                else either_side(yardstick.kind, (self.tolerated, self.tolerated_otherwise or 1.0))
-            )
-            tolerance += f", as if {what_is_wrong(yardstick.kind)} {far}"
+            tolerance += f", as if {what_is_wrong(yardstick.kind)} {self._tolerated(yardstick.kind)}"
         rows: list[Row] = [
             ("tolerance", tolerance),
             ("KCE", f"{_shown(self.statistic)}, at 95% confidence {_shown(self.low)} to {_shown(self.high)}"),
@@ -278,7 +280,7 @@ def tolerance_result(
         size = estimate.known_yardstick
         scale = None if size is None else scale_of(setup.cases)
         effect_size = setup.effect_size(estimate)
-    wrong = None if scale is None else scale.wrong(delta)
+    further, nearer = (None, None) if scale is None else scale.reached(delta)
     stages.end()
     return ToleranceResult(
         statistic=root,
@@ -301,6 +303,6 @@ def tolerance_result(
         hypothesis=hypothesis,
         low=low,
         high=high,
-        tolerated=wrong,
-        tolerated_otherwise=None if scale is None or wrong is None else scale.less_wrong(delta),
+        tolerated=further,
+        tolerated_otherwise=nearer,
     )

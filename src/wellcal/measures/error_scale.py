@@ -65,17 +65,17 @@ class Scale:
         """The same on the other side; 1 where there is none."""
         return 1.0 if self.others is None else _inverted(self.others, -self.side, root)
 
-    def wrong(self, root: float) -> float | None:
-        """The ratio that is further from 1 of both sides; None where one of them does not reach this KCE."""
-        if root > self.largest or (self.others is not None and root > float(self.others.max())):
-            return None
-        return max(self.ratio(root), self.other_ratio(root), key=share_of)
+    def reached(self, root: float) -> tuple[float | None, float | None]:
+        """The ratios that have this KCE on both sides, the one further from 1 first.
 
-    def less_wrong(self, root: float) -> float | None:
-        """The ratio that is nearer to 1 of both sides; None where there is no other side."""
+        None where no error to that side reaches it, which is furthest; and second where there is no other.
+        """
+        own = self.ratio(root) if root <= self.largest else None
         if self.others is None:
-            return None
-        return min(self.ratio(root), self.other_ratio(root), key=share_of)
+            return own, None
+        other = self.other_ratio(root) if root <= float(self.others.max()) else None
+        further, nearer = sorted((own, other), key=_furthest, reverse=True)
+        return further, nearer
 
     @property
     def largest(self) -> float:
@@ -98,6 +98,10 @@ class Scale:
         half = float(special.ndtri(0.5 + 0.5 * level)) * share * root
         low, high = ends
         return max(root - math.hypot(root - low, half), 0.0), root + math.hypot(high - root, half)
+
+
+def _furthest(ratio: float | None) -> float:
+    return math.inf if ratio is None else share_of(ratio)
 
 
 def _inverted(roots: NDArray, side: int, root: float) -> float:

@@ -264,8 +264,9 @@ class Estimate(Presentable):
 
         The size of an error in spreads (for classes, in temperature; for counts and positive numbers, in
         means) at which a model that is otherwise perfect would have this KCE, at the estimate and at the ends
-        of its 95% interval. It is computed when it is asked for, from 250 of the predictions at most, and
-        stored with the estimate from then on. None for other measures, for targets or kernels that have
+        of its 95% interval; for both sides, too small and too large, since a calibration error has no
+        direction. It is computed when it is asked for, from 250 of the predictions at most, and stored with
+        the estimate from then on. None for other measures, for targets or kernels that have
         no such error, and where the cases are not known any more.
         """
         if self.known_yardstick is None and self.cases is not None:

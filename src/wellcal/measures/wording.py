@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from wellcal._arrays.round_numbers import SURE, how_many, percent
@@ -262,20 +262,6 @@ def wrong_phrase(ratio: float, ends: tuple[float, float] | None = None) -> str:
     if ratio < TIMES:
         return f"{amount(ratio, ends)} wrong"
     return f"wrong by a factor of {plain_number(ratio)}"
-
-
-def either_side(kind: str, ratios: Iterable[float], most: str = "") -> str:
-    """How wrong something is on one side or the other, the larger error first; what is right is left out.
-
-    Examples
-    --------
-    >>> either_side("spreads", (0.8, 1.42), " at most"), either_side("temperature", (0.7, 1.0))
-    ('42% too large or 20% too small at most', '30% too low')
-    """
-    _, below, above = RATIOS[kind]
-    wrong = sorted((ratio for ratio in ratios if ratio != 1.0), key=share_of, reverse=True)
-    told = [f"{amount(ratio)} too {below if ratio < 1.0 else above}" for ratio in wrong]
-    return " or ".join(told) + most
 
 
 def what_is_wrong(kind: str) -> str:

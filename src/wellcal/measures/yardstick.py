@@ -13,19 +13,10 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, flag, listed, number, optional, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
-from wellcal.measures.error_scale import LARGEST, LOGARITHMS, roots_of, scale_of, some_of
+from wellcal.measures.error_scale import LOGARITHMS, roots_of, scale_of, some_of
 from wellcal.measures.presentation import Presentable, Row
-from wellcal.measures.wording import (
-    RATIOS,
-    amount,
-    counted,
-    either_side,
-    error_phrase,
-    plain_number,
-    share_of,
-    wrong_by,
-    wrong_phrase,
-)
+from wellcal.measures.sides import Bound, Side, either_side
+from wellcal.measures.wording import RATIOS, counted, plain_number, share_of, wrong_phrase
 from wellcal.predictions.alterations import MEANS, centre_and_scale, kind_of_error
 
 SLIGHT, STRONG = 0.05, 0.2
@@ -42,16 +33,19 @@ class Yardstick(Presentable):
 
     A model that is perfect but for its spreads (for classes, its temperature; for counts and positive
     numbers, its means) has a KCE that grows with the size of that error. The yardstick is the size at which
-    it is the estimated one. It says how large an error is, not of what kind: what is too small in some cases
-    and too large in others, or an error of another kind, is told without a direction. Of a test that found
-    just that error, the yardstick is the size that it found (:attr:`wellcal.TestResult.yardstick`).
+    it is the estimated one, and there are two of them: one too small, one too large. A finding of a test may
+    say on which side the error is, and then that one is told. What is too small in some cases and too large
+    in others, an error of another kind, and an estimate without a test have no side: both sizes are told. Of
+    a test that found just that error, the yardstick is the size that it found
+    (:attr:`wellcal.TestResult.yardstick`).
 
     Attributes
     ----------
     kind
         What the simple model has wrong: "spreads", "temperature" or "means".
     ratio
-        What it predicts over what is true: 0.79 is "21% too small". 1 for an estimate of zero.
+        What it predicts over what is true: 0.79 is "21% too small". 1 for an estimate of zero. Where there is
+        no direction, that of the likelier side.
     low, high
         The same at the ends of the interval of KCE, the nearer to 1 first.
     level
@@ -66,8 +60,7 @@ class Yardstick(Presentable):
     other_beyond
         Whether the upper end of the interval is larger than that of any error in the other direction.
     directed
-        Whether the error itself has this direction. Otherwise its size is told as "wrong": that of the
-        direction which is the likelier one, in `ratio`.
+        Whether the error itself is known to have this direction. Otherwise both sides are told.
     overall
         Whether other errors were found beside one of this kind, so that it is told as the size of all.
     unit
@@ -113,43 +106,61 @@ class Yardstick(Presentable):
         return share_of(self.ratio)
 
     @property
-    def most(self) -> float | None:
-        """How wrong it may be at the upper end of the interval; None where that is open.
+    def sides(self) -> tuple[Side, ...]:
+        """The side that the error is on, or both where that is not known, the likelier one first."""
+        own = Side(self.ratio, self.low, self.high, self.beyond, self.high_beyond)
+        return (own,) if self.directed or self.other is None else (own, self._other_side)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """How far the error may go at the upper end of the interval, to each side that it may be on.
 
         To either side where the interval reaches zero: on which side an error is that may be none is a matter
         of chance.
         """
-        if self.low != 1.0 and not self.high_beyond:
-            return self.high
-        if self.high_beyond or self.other_beyond:
-            return None
-        ends = [self.high, *([] if self.other is None else [self.other[2]])]
-        return max(ends, key=share_of)
+        likely, *rest = self.sides
+        if self.low == 1.0 and self.other is not None:
+            rest = [self._other_side]
+        return tuple(side.bound for side in (likely, *rest))
 
-    def most_words(self, at_most: str = " at most") -> str | None:
-        """The same in words, to be read after "spreads are"; that of each side where both may be meant."""
-        if self.most is None:
+    @property
+    def _other_side(self) -> Side:
+        ratio, low, high = self.other or (1.0, 1.0, 1.0)
+        # Beyond the scale every KCE has the ratio at which that ends.
+        return Side(ratio, low, high, self.other_beyond and ratio == high, self.other_beyond)
+
+    @property
+    def most(self) -> float | None:
+        """How wrong it may be at the upper end of the interval; None where that is open on some side."""
+        bounds = self.bounds
+        if any(bound.open for bound in bounds):
             return None
-        if self.most == 1.0:
-            return wrong_phrase(self.most) + at_most
-        if self.low != 1.0 and self.directed:
-            return either_side(self.kind, (self.high,), at_most)
-        if self.other is None or self.other_beyond:
-            return wrong_phrase(self.most) + at_most
-        return either_side(self.kind, (self.high, self.other[2]), at_most)
+        return max((bound.ratio for bound in bounds), key=share_of)
+
+    def most_words(self) -> str:
+        """How far it may go to each side, to be read after "spreads are"."""
+        if self.other is None and self.low == 1.0 and not self.high_beyond:  # no side is known
+            return f"{wrong_phrase(self.high)} at most"
+        return either_side(self.kind, self.bounds, " at most")
 
     def towards(self, side: int | None) -> Yardstick:
         """The same for an error of known direction, -1 for too small, or of none."""
         if side is None:
             return replace(self, directed=False)
         if side * (self.high - 1.0) >= 0.0 or self.other is None:
-            return self
-        ratio, low, high = self.other
-        beyond = not LARGEST**-1 < ratio < LARGEST
-        own = self.ratio, self.low, self.high
+            return replace(self, directed=True)
+        other, own = self._other_side, (self.ratio, self.low, self.high)
         return replace(
             Yardstick(
-                self.kind, ratio, low, high, self.level, beyond, self.other_beyond, own, self.high_beyond
+                self.kind,
+                other.ratio,
+                other.low,
+                other.high,
+                self.level,
+                other.beyond,
+                other.high_beyond,
+                own,
+                self.high_beyond,
             ),
             unit=self.unit,
         )
@@ -188,36 +199,33 @@ class Yardstick(Presentable):
     @property
     def _open(self) -> bool:
         """Whether there is no more to say than that errors of all sizes are in the interval."""
-        far = self.beyond or self.high_beyond or (self.ratio == 1.0 and self.most is None)
-        return self.low == 1.0 and far
+        return self.low == 1.0 and all(side.beyond or side.high_beyond for side in self.sides)
 
     @property
     def sentence(self) -> str:
-        """The yardstick in words: "as far off as a model whose spreads are 21% too small (12% to 33%)"."""
-        if self._open:
-            far = f"{RATIOS[self.kind][0]} anything between right and {wrong_phrase(self.high)} or more"
-            return f"{'all in all ' if self.overall else ''}as far off as a model whose {far}"
-        far = "further off than" if self.beyond else "as far off as"
-        model = f"{'all in all ' if self.overall else ''}{far} a model whose"
-        if self.ratio != 1.0:
-            ends = self.low, self.high
-            wrong = f"{RATIOS[self.kind][0]} {wrong_phrase(self.ratio, ends)}"
-            said = error_phrase(self.kind, self.ratio, ends=ends) if self.directed else wrong
-            return f"{model} {said} ({self._ends()}){self._why_not_slight()}"
-        right = f"{model} {error_phrase(self.kind, 1.0)}"
-        return right if self.most == 1.0 else f"{right}, or {self.most_words()}"
+        """The yardstick in words: "as far off as a model whose spreads are 21% too small (12% to 33%)".
 
-    def _why_not_slight(self) -> str:
-        shift = self._shift(self.ratio)
-        if self.share >= SLIGHT or shift <= _SLIGHT_SHIFT:
+        Without a direction it is the size on either side: "... 21% too small (12% to 33%), or 31% too large
+        (14% to 62%)".
+        """
+        start, model = "all in all " if self.overall else "", f"a model whose {RATIOS[self.kind][0]}"
+        if self._open:
+            most = wrong_phrase(max((side.high for side in self.sides), key=share_of))
+            return f"{start}as far off as {model} anything between right and {most} or more"
+        if self.ratio == 1.0:
+            most = "" if self.most == 1.0 else f", or {self.most_words()}"
+            return f"{start}as far off as {model} right{most}"
+        reached = [side for side in self.sides if not side.beyond]
+        told = [side.sized(self.kind) + self._why_not_slight(side.ratio) for side in reached or self.sides]
+        if reached:  # and on the other side no error is so far off
+            told += [either_side(self.kind, [side.bound]) for side in self.sides if side.beyond]
+        return f"{start}{'as far off as' if reached else 'further off than'} {model} {', or '.join(told)}"
+
+    def _why_not_slight(self, ratio: float) -> str:
+        shift = self._shift(ratio)
+        if share_of(ratio) >= SLIGHT or shift <= _SLIGHT_SHIFT:
             return ""
         return f", which is {counted(plain_number(shift), 'standard deviations')}"
-
-    def _ends(self) -> str:
-        ends = wrong_by(min(self.low, self.high), max(self.low, self.high), self.ratio)
-        if not (self.beyond or self.high_beyond):
-            return ends
-        return f"{amount(self.low) if self.low == self.high else ends} or more"
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -299,6 +307,7 @@ def yardstick_from(
         high_beyond,
         other,
         other_beyond,
+        directed=other is None,  # KCE says how far off a model is, not to which side
         unit=unit_of(cases, scale.kind),
     )
 

@@ -21,7 +21,8 @@ from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.quantiles.coverage import if_calibrated
-from wellcal.measures.wording import RATIOS, error_phrase
+from wellcal.measures.sides import either_side, way
+from wellcal.measures.wording import RATIOS
 from wellcal.measures.yardstick import Yardstick
 from wellcal.reporting.data import ONLY, Data, ModelData
 from wellcal.reporting.examples import called_impossible
@@ -343,14 +344,13 @@ class Report(Presentable):
 
 def _at_most(size: Yardstick) -> str:
     """What is known of an error that was not found."""
-    start, sure = f"{ALL_KINDS}: no further off than a model whose", "(95% confidence)"
     unknown = "cannot be said from so few cases"
-    if size.most is not None:
-        return f"{start} {RATIOS[size.kind][0]} {size.most_words('')} {sure}"
-    if size.high_beyond and (size.other_beyond or size.other is None):
+    known = [bound for bound in size.bounds if not bound.open]
+    if not known:
         return f"{ALL_KINDS}: how far off it is {unknown}"
-    known = size.high if size.other is None or not size.high_beyond else size.other[2]
-    return f"{start} {error_phrase(size.kind, known)} {sure}; how far to the other side {unknown}"
+    far = [f"; how far {way(size.kind, bound.ratio)} {unknown}" for bound in size.bounds if bound.open]
+    model = f"a model whose {RATIOS[size.kind][0]} {either_side(size.kind, known)}"
+    return f"{ALL_KINDS}: no further off than {model} (95% confidence){''.join(far)}"
 
 
 def in_one_word(size: Yardstick) -> dict[str, str]:
