@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 
 import wellcal as wc
 from wellcal import displays
@@ -26,6 +26,7 @@ from wellcal.displays.naming import Box
 from wellcal.measures.presentation import Presentable
 from wellcal.reporting import ModelReport, Report
 from wellcal.reporting.pictures import IN_WORDS, pictures
+from wellcal.reporting.segmenting import segments_alone
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -206,6 +207,42 @@ def test_segments_in_rows() -> None:
     assert len(SegmentsDisplay.from_result(report.best.segments, most=1).rows) == 1
     with pytest.raises(TypeError, match=r"report\.best\.segments"):
         SegmentsDisplay.from_result(report)
+
+
+def test_sizes_of_segments_are_those_of_their_tests() -> None:
+    # Nearly certain probabilities have an SKCE about zero, and a slope far from 1.
+    rng = np.random.default_rng(2)
+    true = rng.normal(0.0, 2.5, 240)
+    y = (rng.random(240) < special.expit(true)).astype(int)
+    kind = np.repeat(["a", "b"], 120)
+    pred = wc.Bernoulli(special.expit(6.0 * true))
+    segments = segments_alone(y, pred, {"kind": kind}, n_resamples=199)
+    display = SegmentsDisplay.from_result(segments)
+    sizes = {f"{one.where}, ": one.test.yardstick for one in segments.segments}
+    for row, value, low, high in zip(display.rows, display.values, display.low, display.high, strict=True):
+        (size,) = (size for where, size in sizes.items() if row.startswith(where))
+        assert value == size.share > 0.5
+        # Wider than the interval of one segment alone, as 97.5% are than 95% of a normal distribution.
+        assert [value - low, high - value] == pytest.approx(
+            [
+                1.1436 * (value - abs(size.low - 1.0)),
+                min(1.1436 * (abs(size.high - 1.0) - value), 1.0 - value),
+            ],
+            rel=1e-3,
+        )
+    assert display.rejected == (True, True)
+    assert display.measure == "as far off as if temperature was so wrong"
+
+
+def test_a_segment_that_is_wrong_is_not_drawn_at_zero() -> None:
+    display = SegmentsDisplay(
+        ("a", "b"), (np.nan, 0.4), (0.0, 0.1), (0.3, 9.0), (True, True), "as far off as if", n_segments=2
+    ).plot()
+    (note,) = (
+        text.get_text().replace("\n", " ") for text in display.ax_.texts if "were tested" in text.get_text()
+    )
+    assert "without a dot: miscalibrated, how far is not known" in note
+    assert display.ax_.get_xlim()[1] < 4.0, "an end that is far away squeezes nothing"
 
 
 def test_tolerances_and_plans() -> None:
