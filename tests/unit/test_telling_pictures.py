@@ -96,7 +96,7 @@ BANK: dict[str, tuple[set[str], Design]] = {
             wc.Categorical(special.softmax(2.5 * LOGITS, axis=1), support=[1, 2, 3, 4]),
         ),
     ),
-    "correlation": ({"together"}, lambda rng: vectors(rng, 0.7)),
+    "correlation": ({"correlations"}, lambda rng: vectors(rng, 0.7)),
     "vectors": ({"coordinates"}, lambda rng: vectors(rng, 0.0, 1.5)),
 }
 
@@ -232,7 +232,7 @@ def test_the_farthest_class_of_many() -> None:
 def test_every_kind_of_finding_and_part_has_pictures_that_exist() -> None:
     known = {
         *("pit", "histogram", "coverage", "residuals", "residuals by mean", "quantiles"),
-        *("reliability", "class", "grade", "classes", "coordinates", "together"),
+        *("reliability", "class", "grade", "classes", "coordinates", "together", "correlations"),
     }
     assert {name for names in (*SHOWS.values(), *OF_PARTS.values()) for name in names} <= known
 

@@ -17,6 +17,7 @@ import wellcal as wc
 from wellcal import displays
 from wellcal.displays import (
     CoordinatesDisplay,
+    CorrelationsDisplay,
     PowerDisplay,
     SegmentsDisplay,
     ToleranceDisplay,
@@ -182,6 +183,63 @@ def test_of_many_coordinates_the_farthest_are_drawn_and_models_share_axes() -> N
     one.name = "a"
     again = one.plot(one.ax_, coordinates=False)
     assert len([line for line in again.ax_.lines if len(line.get_xdata()) == 101]) == 2
+
+
+def correlated(size: float, n: int = 120, seed: int = 1) -> tuple[Any, Any]:
+    y = np.random.default_rng(seed).normal(size=(n, 3))
+    y[:, 2] = size * y[:, 0] + np.sqrt(1.0 - size**2) * y[:, 2]
+    return y, wc.DiagonalNormal(np.zeros((n, 3)), np.ones((n, 3)))
+
+
+def test_correlations_are_those_of_findings() -> None:
+    y, pred = correlated(0.6)
+    found = wc.calibration_test(y, pred, n_resamples=199)
+    (finding,) = found.findings
+    display = CorrelationsDisplay.from_predictions(y, pred, result=found)
+    assert display.pairs == ((1, 2), (1, 3), (2, 3))
+    assert display.outside().tolist() == [False, True, False]
+    assert display.correlations[1] == finding.size
+    assert np.abs(display.predicted).max() < 0.02
+    assert display.reach > 2.0
+    assert display.finding == "1 of 3 correlations lie outside of the band of calibrated models."
+    assert "coordinates 1 and 3 are correlated" in display.ax_.get_title(loc="left").replace("\n", " ")
+    assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["1 and 2", "1 and 3", "2 and 3"]
+
+
+def test_the_band_of_correlations_holds_calibrated_models() -> None:
+    """Of correlated predictions, and of a few draws of them, as often as its level says."""
+    rng = np.random.default_rng(4)
+    true = np.array([[1.0, 0.7], [0.7, 2.0]])
+    centre = rng.normal(size=(24, 2))
+    pred = wc.MultivariateNormal(centre, np.tile(true, (24, 1, 1)))
+    inside: dict[str, list[bool]] = {"normals": [], "draws": []}
+    for _ in range(20):
+        drawn = centre + rng.multivariate_normal(np.zeros(2), true, size=(8, 24))
+        models = {"normals": pred, "draws": wc.Samples(np.moveaxis(drawn[1:], 0, 1))}
+        for name, model in models.items():
+            display = CorrelationsDisplay.computed(drawn[0], model, level=0.5, test=False, rng=rng)
+            inside[name].append(not display.outside().any())
+    # Of 20 with probability 0.5, 3 to 17 but for 4 in 10,000.
+    assert all(3 <= sum(some) <= 17 for some in inside.values())
+    (predicted,) = CorrelationsDisplay.computed(drawn[0], pred, test=False).predicted
+    assert predicted == pytest.approx(true[0, 1] / np.sqrt(2.0), abs=0.06)
+
+
+def test_models_share_axes_of_correlations_and_others_are_refused() -> None:
+    y, pred = correlated(0.6)
+    first = CorrelationsDisplay.from_predictions(y, pred, name="a", test=False)
+    second = CorrelationsDisplay.from_predictions(y, pred, name="b", test=False, ax=first.ax_)
+    marks = [line for line in second.ax_.lines if len(line.get_xdata()) == 3]
+    assert len({(line.get_color(), line.get_marker()) for line in marks}) == 2
+    assert not set(marks[0].get_xdata()) & set(marks[1].get_xdata()), "beside each other"
+    fewer = wc.DiagonalNormal(np.zeros((120, 2)), np.ones((120, 2)))
+    with pytest.raises(ValueError, match="ax shows coordinates 1 and 3, which these predictions do not have"):
+        CorrelationsDisplay.from_predictions(y[:, :2], fewer, ax=first.ax_, test=False)
+    one = wc.DiagonalNormal(np.zeros((120, 1)), np.ones((120, 1)))
+    for targets, other in ((Y, PRED), (y[:, :1], one)):
+        with pytest.raises(TypeError, match="for predictions of vectors with two coordinates or more"):
+            CorrelationsDisplay.from_predictions(targets, other)
+    assert "correlations" not in wc.calibration_test(y[:, :1], one, n_resamples=19).figures
 
 
 # -- segments, tolerances, plans ---------------------------------------------------------------------
