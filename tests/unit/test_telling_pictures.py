@@ -160,6 +160,25 @@ def test_the_page_begins_with_it() -> None:
     assert link is None or link.href == f"#{view['hero'].anchor}"
 
 
+def test_residuals_are_asked_about_what_they_are_drawn_against() -> None:
+    """The title is that of the axis, and the question too, whichever picture comes first."""
+    mu, spreads, levels = MU[:30], SD[:30], MU[:30, None] + special.ndtri(LEVELS)
+    draws = wc.Samples(np.random.default_rng(0).normal(mu[:, None], 1.0, (30, 9)))
+    shown = {
+        wc.Normal(mu, 1.0): ["predicted mean"],
+        wc.Normal(mu, spreads): ["predicted spread", "predicted mean"],
+        wc.Quantiles(LEVELS, levels): ["predicted 50% quantile"],
+        draws: ["spread of draws and outcome", "mean of draws and outcome"],
+    }
+    for pred, words in shown.items():
+        drawings = album([Shown(mu + 0.3, pred, None, None, True)], kinds_for(pred)).values()
+        drawings = [one for one in drawings if "against" in one.kind.options]
+        assert [one.kind.title for one in drawings] == [f"Residuals against the {word}" for word in words]
+        assert [one.computed[0].words for one in drawings] == words
+        asked = ["spreads right" in one.kind.question for one in drawings]
+        assert asked == ["spread" in word for word in words]
+
+
 def test_several_models_share_the_picture_that_shows_all_that_are_off() -> None:
     """Skew is not seen in coverage, and a shift and spreads are."""
     rng = np.random.default_rng(5)

@@ -31,7 +31,7 @@ from wellcal.displays import (
     uniformity,
 )
 from wellcal.displays._events import in_order
-from wellcal.displays.against import differing
+from wellcal.displays.against import differing, either, words_of
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.resampling.targets import users_form
@@ -122,17 +122,13 @@ def _of_family(predictions: Any) -> list[Kind]:
 
 
 def _of_residuals(models: Sequence[Any]) -> list[Kind]:
-    """None where all points would be at one place."""
-    known = differing(*models)
-    usual = [
-        Kind("residuals", "Residuals", residuals.QUESTION, ResidualDisplay, {"against": against})
-        for against in known[:1]
-    ]
-    title = "Residuals against the predicted mean"
-    return usual + [
-        Kind(BY_MEAN, title, residuals.OF_MEANS, ResidualDisplay, {"against": against})
-        for against in known[1:]
-    ]
+    """Against spreads and means where both differ; none where all points would be at one place."""
+    found: list[Kind] = []
+    for name, against in zip(("residuals", BY_MEAN), differing(*models), strict=False):
+        title = f"Residuals against the {either(words_of(model, against) for model in models)}"
+        question = residuals.QUESTIONS[against]
+        found.append(Kind(name, title, question, ResidualDisplay, {"against": against}))
+    return found
 
 
 def _of_classes(predictions: Any) -> list[Kind]:
