@@ -68,7 +68,7 @@ def pictures(name: str, y: Any, pred: Any) -> dict[str, Any]:
     if name in ("binary", "classes", "grades"):
         kinds["reliability"] = shown.ReliabilityDisplay
     elif name == "vectors":
-        kinds["coordinates"] = shown.CoordinatesDisplay
+        kinds |= {"coordinates": shown.CoordinatesDisplay, "correlations": shown.CorrelationsDisplay}
     else:
         kinds |= {"pit": shown.PITDisplay, "coverage": shown.CoverageDisplay}
     found = {key: display.computed(y, pred) for key, display in kinds.items()}

@@ -17,6 +17,7 @@ import pytest
 
 import wellcal as wc
 from wellcal.displays import NullDisplay, PITDisplay, to_svg
+from wellcal.hypotests.findings.reasons import Reasons, unnamed
 from wellcal.predictions.fingerprints import fingerprint
 from wellcal.reporting import rendering
 from wellcal.reporting.inline import inline_svg
@@ -206,6 +207,16 @@ def test_the_clearest_segment_is_named_first():
     seen = [("few", 5.0, 0.001), ("many", 60.0, 0.004)]
     parts = [SegmentReport("at", k, 50, SimpleNamespace(statistic=s), p, 2) for k, s, p in seen]
     assert Segments(tuple(parts), "").verdict == "Miscalibrated in 2 segments of 2: many; few."
+
+
+def test_a_segment_does_not_send_its_reader_to_a_witness_of_all_cases():
+    found = unnamed(Reasons(leading="spread"), 0.01)
+    assert "wc.witness(y, pred)" in found.sentence
+    test: Any = SimpleNamespace(statistic=1.0, n_samples=30, pvalue=0.01, findings=(found,))
+    (told,) = (segment := SegmentReport("at", "for at = 1", 30, test, 0.02, 2)).findings
+    assert told.sentence == told.short
+    assert told.sentence.endswith(", but no single kind of error stands out")
+    assert segment.verdict.endswith(f": {told.sentence}.")
 
 
 def test_segments_that_were_tested_in_part_say_so():

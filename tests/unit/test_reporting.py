@@ -17,6 +17,7 @@ from scipy import special
 from scipy.stats import norm
 
 import wellcal as wc
+from wellcal.comparison.several import Pair
 from wellcal.comparison.shares import SHARES
 from wellcal.displays.axes import Canvas
 from wellcal.hypotests.findings.finding import Finding
@@ -333,6 +334,34 @@ def test_ties_are_called_ties() -> None:
     pairs = (replace(found.comparison.pairs[0], differences=gaps),)
     known = replace(found, comparison=replace(found.comparison, pairs=pairs))
     assert re.fullmatch(r"[-+][\d.e-]+ \(-[\d.e-]+ to [\d.e-]+\)", models_table(known).rows[1][-1].under)
+
+
+def test_the_order_of_models_is_told_where_it_is_not_that_of_the_number(full: Report) -> None:
+    assert full.comparison is not None
+    (pair,) = full.comparison.pairs
+    best, other = full.comparison.ranking
+    third = f"{other} again"
+    order = "Best first; where no difference is shown: not miscalibrated, then better scores first"
+
+    def against(name: str, value: float) -> Pair:
+        gaps = tuple(replace(gap, first=value, second=0.0) for gap in pair.differences)
+        return replace(pair, first=name, second=best, pvalue=0.001, differences=gaps)
+
+    for size, said in ((0.5, "Best first"), (0.2, order)):
+        pairs = (against(other, 0.3), against(third, size))
+        test = full.comparison.tests[full.comparison.names.index(other)]
+        estimate = full.comparison.estimates[full.comparison.names.index(other)]
+        comparison = replace(
+            full.comparison,
+            names=(best, other, third),
+            tests=(*full.comparison.tests, test),
+            estimates=(*full.comparison.estimates, estimate),
+            pairs=pairs,
+        )
+        models = (*full.models, replace(full.models[1], name=third))
+        table = models_table(replace(full, comparison=comparison, models=models))
+        assert table.caption.startswith(said)
+        assert table.caption.startswith(order) == (said == order)
 
 
 def test_all_numbers_are_against_the_model_that_is_told_first(full: Report) -> None:

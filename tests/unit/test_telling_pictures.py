@@ -104,7 +104,7 @@ BANK: dict[str, tuple[set[str], Design]] = {
             wc.Categorical(special.softmax(2.5 * LOGITS, axis=1), support=[1, 2, 3, 4]),
         ),
     ),
-    "correlation": ({"together"}, lambda rng: vectors(rng, 0.7)),
+    "correlation": ({"correlations"}, lambda rng: vectors(rng, 0.7)),
     "vectors": ({"coordinates"}, lambda rng: vectors(rng, 0.0, 1.5)),
 }
 
@@ -167,6 +167,25 @@ def test_the_page_begins_with_it() -> None:
     (findings,) = [part for part in view["parts"] if part.anchor == "findings"]
     (link,) = findings.blocks[0].links or [None]
     assert link is None or link.href == f"#{view['hero'].anchor}"
+
+
+def test_residuals_are_asked_about_what_they_are_drawn_against() -> None:
+    """The title is that of the axis, and the question too, whichever picture comes first."""
+    mu, spreads, levels = MU[:30], SD[:30], MU[:30, None] + special.ndtri(LEVELS)
+    draws = wc.Samples(np.random.default_rng(0).normal(mu[:, None], 1.0, (30, 9)))
+    shown = {
+        wc.Normal(mu, 1.0): ["predicted mean"],
+        wc.Normal(mu, spreads): ["predicted spread", "predicted mean"],
+        wc.Quantiles(LEVELS, levels): ["predicted 50% quantile"],
+        draws: ["spread of draws and outcome", "mean of draws and outcome"],
+    }
+    for pred, words in shown.items():
+        drawings = album([Shown(mu + 0.3, pred, None, None, True)], kinds_for(pred)).values()
+        drawings = [one for one in drawings if "against" in one.kind.options]
+        assert [one.kind.title for one in drawings] == [f"Residuals against the {word}" for word in words]
+        assert [one.computed[0].words for one in drawings] == words
+        asked = ["spreads right" in one.kind.question for one in drawings]
+        assert asked == ["spread" in word for word in words]
 
 
 def test_several_models_share_the_picture_that_shows_all_that_are_off() -> None:
@@ -257,7 +276,7 @@ def test_the_farthest_class_of_many() -> None:
 def test_every_kind_of_finding_and_part_has_pictures_that_exist() -> None:
     known = {
         *("pit", "histogram", "coverage", "residuals", "residuals by mean", "quantiles"),
-        *("reliability", "class", "grade", "classes", "coordinates", "together"),
+        *("reliability", "class", "grade", "classes", "coordinates", "together", "correlations"),
     }
     assert {name for names in (*SHOWS.values(), *OF_PARTS.values()) for name in names} <= known
 

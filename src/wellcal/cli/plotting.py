@@ -138,6 +138,12 @@ def _coordinates(p: Picture) -> Any:
     return p.several(CoordinatesDisplay)
 
 
+def _correlations(p: Picture) -> Any:
+    from wellcal.displays import CorrelationsDisplay
+
+    return p.several(CorrelationsDisplay)
+
+
 def _witness(p: Picture) -> Any:
     from wellcal.displays import WitnessDisplay
 
@@ -202,6 +208,7 @@ KINDS: dict[str, Callable[[Picture], Any]] = {
     "coverage": _coverage,
     "residuals": _residuals,
     "coordinates": _coordinates,
+    "correlations": _correlations,
     "segments": _segments,
     "witness": _witness,
     "map": _map,
@@ -211,7 +218,7 @@ KINDS: dict[str, Callable[[Picture], Any]] = {
     "recalibration": _recalibration,
 }
 SEGMENTED, WEIGHTED = ("segments", "witness"), ("witness", "map", "comparison")
-CURVES = ("reliability", "pit", "ecdf", "quantiles", "coverage", "residuals", "coordinates")
+CURVES = ("reliability", "pit", "ecdf", "quantiles", "coverage", "residuals", "coordinates", "correlations")
 GROUPED, SEVERAL = (*CURVES, "segments"), (*CURVES, "comparison")
 """Figures that an option has a meaning for: segments, weights, groups of cases, further models."""
 

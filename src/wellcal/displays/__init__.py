@@ -31,6 +31,7 @@ for dark paper; without it they are on the paper of matplotlib's style.
 from wellcal.displays._style import COLOURS, CYCLE, DASHES, MARKERS, axes_or_new, style, to_svg
 from wellcal.displays.comparisons import ComparisonDisplay
 from wellcal.displays.coordinates import CoordinatesDisplay
+from wellcal.displays.correlations import CorrelationsDisplay
 from wellcal.displays.coverage import CoverageDisplay
 from wellcal.displays.discrepancies import DiscrepancyDisplay
 from wellcal.displays.monitors import MonitorDisplay
@@ -53,6 +54,7 @@ __all__ = [
     "MARKERS",
     "ComparisonDisplay",
     "CoordinatesDisplay",
+    "CorrelationsDisplay",
     "CoverageDisplay",
     "DiscrepancyDisplay",
     "MonitorDisplay",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,9 +51,9 @@ def described(predictions: Any, what: str, targets: Any = None) -> Described:
     check_scalar(predictions, "pit")
     batch: Any = numpy_batch(predictions)
     words = f"predicted {what}"
-    if isinstance(batch, Samples) and batch.kind == "draws" and targets is not None:
+    if _are_draws(batch) and targets is not None:
         batch = pool_draws(to_numpy(stop_gradient(targets)), batch)
-        words = f"{what} of draws and outcome"
+        words = _of_pool(what)
     if isinstance(batch, Quantiles):  # whose levels need not reach the quartiles
         centre, *widths = [
             Described(one.name.removeprefix("the "), one.values) for one in summaries_of(batch)
@@ -82,6 +83,31 @@ def differing(*models: Any) -> list[str]:
     (['spread', 'mean'], ['mean'])
     """
     return [what for what in AGAINST if all(described(model, what).differ for model in models)]
+
+
+def words_of(predictions: Any, what: str) -> str:
+    """What residuals are drawn against, in the words of their axis.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> words_of(wc.Normal([0.0], [1.0]), "mean"), words_of(wc.Samples([[1.0, 2.0]]), "mean")
+    ('predicted mean', 'mean of draws and outcome')
+    """
+    return _of_pool(what) if _are_draws(predictions) else described(predictions, what).words
+
+
+def either(words: Iterable[str]) -> str:
+    """Words of several models on one axis, each of them once."""
+    return " or ".join(dict.fromkeys(words))
+
+
+def _are_draws(predictions: Any) -> bool:
+    return isinstance(predictions, Samples) and predictions.kind == "draws"
+
+
+def _of_pool(what: str) -> str:
+    return f"{what} of draws and outcome"
 
 
 def _numbers(found: Any) -> NDArray:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.characters import writable
 from wellcal._arrays.checks import flag, whole_number
 from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
@@ -19,6 +18,7 @@ from wellcal.displays._style import OWN_HEIGHTS, TITLE, axes_or_new, style
 from wellcal.displays.axes import SMALL, TALL, Canvas, short
 from wellcal.displays.base import LEVEL, SEEN, Display, bins_outside, reach_of, verdict_of
 from wellcal.displays.cells import root_of
+from wellcal.displays.shortening import cut_apart
 from wellcal.displays.wrapping import wrapped_lines
 
 __all__ = ["REDUCTIONS", "ReliabilityCurve", "ReliabilityDisplay"]
@@ -29,7 +29,7 @@ _COLUMNS = 4  # of small multiples
 _FEW = 50  # cases below which no smooth curve is drawn
 _CORNER = 0.1  # of both axes
 _THIN = 0.6  # opacity of an isotonic curve beside a smooth one
-_LETTERS = 26  # of the title of a small one
+_LETTERS = 24  # of the title of a small one
 _GAP, _HIGH = 0.18, 0.36  # inches between a diagram and its counts, and of these
 
 
@@ -351,12 +351,13 @@ class ReliabilityDisplay(Display):
                 size = (max(4.6, 2.3 * columns), (2.9 if counts else 2.45) * rows + 0.7)
                 shape: dict[str, Any] = {"figsize": size, "layout": "constrained", "squeeze": False}
                 _, axes = pyplot.subplots(rows, columns, sharex=True, sharey=True, **shape)
-            for ax, curve in zip(axes.flat, self.curves, strict=False):
+            names = cut_apart([curve.event for curve in self.curves], _LETTERS)
+            for ax, curve, name in zip(axes.flat, self.curves, names, strict=False):
                 canvas = Canvas(ax)
                 self._draw(canvas, curve, kinds, bands=True, labelled=False, named=False)
                 _square(ax)
                 if grid is None:
-                    ax.set_title(_cut(curve.event), fontsize=9.0)
+                    ax.set_title(name, fontsize=9.0)
                     ax.tick_params(labelbottom=True)
                 if counts:
                     self._counts(canvas, (curve,)).set_ylabel("")
@@ -381,7 +382,7 @@ class ReliabilityDisplay(Display):
         figure.supxlabel(below, fontsize=10.0, color=theme.ink)
         figure.supylabel("how often it happened", fontsize=10.0, color=theme.ink)
         if len(said) > 1:
-            names = [_cut(name) for name in canvas.shown.names]
+            names = cut_apart(canvas.shown.names, _LETTERS)
             where = "lower right" if _above(self.curves[:1]) else "upper left"
             legend = canvas.ax.legend(
                 canvas.shown.handles, names, loc=where, frameon=False, fontsize=SMALL, borderaxespad=0.0
@@ -414,12 +415,6 @@ def _below(ax: Any) -> Any:
     inches = root_of(ax).dpi_scale_trans + ScaledTranslation(0.0, 0.0, ax.transAxes)
     bounds = [0.0, -_GAP - _HIGH, 1.0, _HIGH]
     return ax.inset_axes(bounds, transform=blended_transform_factory(ax.transAxes, inches))
-
-
-def _cut(text: str) -> str:
-    """What fits over a small diagram."""
-    text = writable(text)
-    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
 
 
 def _square(ax: Any) -> None:

@@ -14,7 +14,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
 from wellcal.displays._style import axes_or_new, style
-from wellcal.displays.against import AGAINST, described
+from wellcal.displays.against import AGAINST, described, either
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import LEVEL, Display, bins_outside, reach_of, shares_below, verdict_of
 from wellcal.measures.binned.binning import EqualMassBins
@@ -23,8 +23,11 @@ from wellcal.predictions.base import check_inputs
 SHARES = (0.1, 0.5, 0.9)
 """Of residuals that lie below the three lines."""
 
-QUESTION = "Are the predicted spreads right for every kind of case?"
-OF_MEANS = "Are predictions right wherever they lie?"
+QUESTIONS = {
+    "spread": "Are the predicted spreads right for every kind of case?",
+    "mean": "Are predictions right wherever they lie?",
+}
+"""What is asked, by what residuals are drawn against."""
 _FARTHEST = 4.0  # residuals beyond are drawn at the edge
 _MOST_POINTS = 4000
 _FEWEST_BINS, _MOST_BINS = 2, 10
@@ -259,10 +262,8 @@ class ResidualDisplay(Display):
                 f"ax shows residuals against the predicted {known}, and these are against the predicted "
                 f'{self.against}; draw all models with against="mean"'
             )
-        words = self.words or f"predicted {self.against}"
-        if words not in said:
-            said.append(words)
-        return " or ".join(said)
+        said.append(self.words or f"predicted {self.against}")
+        return either(said)
 
 
 def _quantile(ordered: NDArray, share: float, alpha: float) -> tuple[float, float, float]:

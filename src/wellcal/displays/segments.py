@@ -14,14 +14,15 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas, percent
 from wellcal.displays.base import LEVEL, Display, rows_off
+from wellcal.hypotests.findings.sizes import yardstick_with
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.presentation import pvalue_sign
 from wellcal.measures.wording import share_of, what_is_wrong
-from wellcal.measures.yardstick import yardstick_from
 
 QUESTION = "In which segments is the model wrong?"
 _MOST = 6
-_LARGEST = 3.0  # share of an error beyond which an axis does not go
+_LARGEST = 3.0  # share of an error beyond which an axis does not go, unless there is a dot
+_KCE = "KCE"
 
 
 @dataclass(repr=False)
@@ -33,7 +34,7 @@ class SegmentsDisplay(Display):
     rows
         What each segment is, in words.
     values, low, high
-        The size of the error there, and its interval.
+        The size of the error there, nan where it is not known, and its interval.
     rejected
         Whether the model is called miscalibrated there.
     measure
@@ -47,10 +48,13 @@ class SegmentsDisplay(Display):
 
     Notes
     -----
-    Sizes are those of the yardstick: the error in spreads (for classes in temperature, for counts in means)
-    that a model would have that is as far off, to the likelier side, and KCE where there is none. They have
-    no direction; the verdict of a segment has. Intervals are wide enough to hold for all segments that were
-    tested (Bonferroni), as the p-values that decide what is filled are adjusted for all of them.
+    Sizes are those of :attr:`wellcal.TestResult.yardstick` of each segment: where an error in spreads (for
+    classes in temperature, for counts in means) was found, and no other, its size, elsewhere that of a
+    model which is as far off, to the likelier side; KCE where there is none. They have no direction; the
+    verdict of a segment has.
+    A segment that is miscalibrated although its KCE is estimated as zero has no size, but an interval.
+    Intervals are wide enough to hold for all segments that were tested (Bonferroni), as the p-values that
+    decide what is filled are adjusted for all of them.
 
     Examples
     --------
@@ -101,7 +105,7 @@ class SegmentsDisplay(Display):
         worst = sorted(tested, key=lambda one: (one.pvalue, -_size(one.test)))
         shown = worst[: whole_number(most, "most", least=1)]
         alone = 1.0 - (1.0 - LEVEL) / len(tested)
-        sizes, measure = _sizes([one.test for one in shown], alone)
+        sizes, measure = _sizes(shown, alone)
         return cls(
             tuple(
                 f"{one.where}, {how_many(one.n_samples)} ({pvalue_sign(one.pvalue, one.pvalue_floor)})"
@@ -131,8 +135,10 @@ class SegmentsDisplay(Display):
                 np.asarray(part, dtype=np.float64) for part in (self.values, self.low, self.high)
             )
             ax.axvline(0.0, color=canvas.theme.ideal, linewidth=0.8, zorder=1.2)
-            finite = high[np.isfinite(high)]
-            largest = float(np.max(finite, initial=(1.0 if len(finite) == len(high) else 1.5) * values.max()))
+            known, ends = values[np.isfinite(values)], high[np.isfinite(high)]
+            further = 1.0 if len(ends) == len(high) else 1.5
+            ends = ends if self.measure == _KCE else np.minimum(ends, _LARGEST)
+            largest = max(float(np.max(ends, initial=0.0)), further * float(np.max(known, initial=0.0)))
             reach = 1.08 * (largest or 1.0)
             handle = canvas.rows(
                 list(self.rows), canvas.look.colour, values, low, np.minimum(high, reach), list(self.rejected)
@@ -144,13 +150,16 @@ class SegmentsDisplay(Display):
                 ends = {"marker": ">", "linestyle": "none", "markersize": 5.0, "clip_on": False}
                 ax.plot(np.full(len(places), reach), places, color=canvas.look.colour, **ends)
             ax.locator_params(axis="x", nbins=6)
-            if self.measure != "KCE":
+            if self.measure != _KCE:
                 ax.xaxis.set_major_formatter(percent)
-            called = "calibration error (KCE)" if self.measure == "KCE" else self.measure
+            called = "calibration error (KCE)" if self.measure == _KCE else self.measure
             ax.set_xlabel(called, color=canvas.theme.ink)
             canvas.add(None, handle)
             canvas.head(self.verdict or self.finding)
             beyond = "; arrow: or more" if open_ends.any() else ""
+            beyond += (
+                "; without a dot: miscalibrated, how far is not known" if len(known) < len(values) else ""
+            )
             canvas.note(
                 f"{self.n_segments:,} segments were tested; {self.level:.0%} intervals that hold for all of "
                 f"them together{beyond}; filled: miscalibrated, p-values adjusted for all of them."
@@ -163,19 +172,39 @@ def _size(test: TestResult) -> float:
     return test.effect_size or 0.0
 
 
-def _sizes(tests: Sequence[TestResult], level: float) -> tuple[list[tuple[float, float, float]], str]:
+_Size = tuple[float, float, float]
+
+
+def _sizes(segments: Sequence[Any], level: float) -> tuple[list[_Size], str]:
     """Sizes of errors with their intervals, all in the same measure, and what it is called."""
-    roots: list[tuple[float, float, float]] = []
-    shares: list[tuple[float, float, float]] = []
-    measure = "KCE"
-    for test in tests:
-        interval, cases = test.estimate.confidence_interval(level), test.estimate.cases
-        low, high = (math.sqrt(max(end, 0.0)) for end in (interval.low, interval.high))
-        root = float(np.clip(math.sqrt(max(float(test.estimate), 0.0)), low, high))
-        roots.append((root, low, high))
-        found = None if cases is None else yardstick_from(cases, root, (low, high), level)
-        if found is not None:
-            ends = [min(share_of(ratio), _LARGEST) for ratio in (found.ratio, found.low, found.high)]
-            shares.append((ends[0], ends[1], math.inf if found.high_beyond else ends[2]))
-            measure = f"as far off as if {what_is_wrong(found.kind)} so wrong, to the likelier side"
-    return (shares, measure) if len(shares) == len(tests) else (roots, "KCE")
+    found = [_of_yardstick(one.test, level) for one in segments]
+    shares = [size for size in found if size is not None]
+    if len(shares) < len(segments):
+        roots = (_root(one.test, level) for one in segments)
+        return [_or_unknown(one, root) for one, root in zip(segments, roots, strict=True)], _KCE
+    kinds = list(dict.fromkeys(kind for kind, _ in shares))
+    wrong = what_is_wrong(kinds[0]) if len(kinds) == 1 else f"{' or '.join(kinds)} were"
+    sides = [one.test.yardstick for one in segments]
+    likelier = "" if all(one is not None and one.directed for one in sides) else ", to the likelier side"
+    measure = f"as far off as if {wrong} so wrong{likelier}"
+    return [_or_unknown(one, size) for one, (_, size) in zip(segments, shares, strict=True)], measure
+
+
+def _of_yardstick(test: TestResult, level: float) -> tuple[str, _Size] | None:
+    """What is wrong by the yardstick of a test, and its size, which is the test's, with a wider interval."""
+    size, wide = test.yardstick, yardstick_with(test.estimate, test.findings, level)
+    if size is None or wide is None:
+        return None
+    low, high = share_of(wide.low), math.inf if wide.high_beyond else share_of(wide.high)
+    return size.kind, (size.share, min(low, size.share), max(high, size.share))
+
+
+def _root(test: TestResult, level: float) -> _Size:
+    interval = test.estimate.confidence_interval(level)
+    low, high = (math.sqrt(max(end, 0.0)) for end in (interval.low, interval.high))
+    return float(np.clip(math.sqrt(max(float(test.estimate), 0.0)), low, high)), low, high
+
+
+def _or_unknown(segment: Any, size: _Size) -> _Size:
+    """A segment that is miscalibrated is not "0% wrong": an estimate of zero is no size."""
+    return (math.nan, *size[1:]) if segment.rejected and size[0] == 0.0 else size

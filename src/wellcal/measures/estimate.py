@@ -283,10 +283,14 @@ class Estimate(Presentable):
             return found
         return known if known is not None and known.kind == kind else None
 
-    def _find_yardstick(self, cases: Cases, kind: str | None = None) -> Yardstick | None:
+    def yardstick_at(self, level: float, kind: str | None = None) -> Yardstick | None:
+        """The same with an interval of another level, which is not kept."""
+        return None if self.cases is None else self._find_yardstick(self.cases, kind, level)
+
+    def _find_yardstick(self, cases: Cases, kind: str | None = None, level: float = 0.95) -> Yardstick | None:
         from wellcal.measures.yardstick import yardstick_from
 
-        interval = self.confidence_interval()
+        interval = self.confidence_interval(level)
         if self.name == "KCE":
             root = float(self)
             ends = (interval.low, interval.high)

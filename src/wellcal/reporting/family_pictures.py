@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -15,12 +16,14 @@ from wellcal._arrays.seeds import as_generator
 from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.displays import (
     CoordinatesDisplay,
+    CorrelationsDisplay,
     CoverageDisplay,
     PITDisplay,
     QuantileCalibrationDisplay,
     ReliabilityDisplay,
     ResidualDisplay,
     coordinates,
+    correlations,
     coverage,
     quantiles,
     reliability,
@@ -28,7 +31,7 @@ from wellcal.displays import (
     uniformity,
 )
 from wellcal.displays._events import in_order
-from wellcal.displays.against import differing
+from wellcal.displays.against import differing, either, words_of
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.resampling.targets import users_form
@@ -59,7 +62,7 @@ __all__ = ["DRAWN", "Kind", "Shown", "kinds_for", "pictures_of", "telling"]
 EACH = "coordinates"
 """The picture of all coordinates of vectors, which has curves enough for one model."""
 
-_PIT, _COVERAGE = "pit", "coverage"
+_PIT, _COVERAGE, _TOGETHER = "pit", "coverage", "together"
 _MOST_CLASSES = 12
 
 
@@ -100,10 +103,14 @@ def _of_family(predictions: Any) -> list[Kind]:
     if predictions.event_shape != ():
         each, display = "Coordinates, difference from uniform", CoordinatesDisplay
         joint = {"coordinates": False}
-        return [
+        found = [
             Kind(EACH, each, coordinates.QUESTION, display, {}),
-            Kind("together", "All coordinates together", coordinates.FAR_OUT, display, {}, joint),
+            Kind(_TOGETHER, "All coordinates together", coordinates.FAR_OUT, display, {}, joint),
         ]
+        if math.prod(predictions.event_shape) > 1:
+            pairs = "Correlations of coordinates"
+            found.append(Kind("correlations", pairs, correlations.QUESTION, CorrelationsDisplay, {}))
+        return found
     question = uniformity.QUESTION
     pit = [
         Kind(_PIT, "PIT, difference from uniform", question, PITDisplay, {"kind": "ecdf"}),
@@ -123,17 +130,13 @@ def _of_family(predictions: Any) -> list[Kind]:
 
 
 def _of_residuals(models: Sequence[Any]) -> list[Kind]:
-    """None where all points would be at one place."""
-    known = differing(*models)
-    usual = [
-        Kind("residuals", "Residuals", residuals.QUESTION, ResidualDisplay, {"against": against})
-        for against in known[:1]
-    ]
-    title = "Residuals against the predicted mean"
-    return usual + [
-        Kind(BY_MEAN, title, residuals.OF_MEANS, ResidualDisplay, {"against": against})
-        for against in known[1:]
-    ]
+    """Against spreads and means where both differ; none where all points would be at one place."""
+    found: list[Kind] = []
+    for name, against in zip(("residuals", BY_MEAN), differing(*models), strict=False):
+        title = f"Residuals against the {either(words_of(model, against) for model in models)}"
+        question = residuals.QUESTIONS[against]
+        found.append(Kind(name, title, question, ResidualDisplay, {"against": against}))
+    return found
 
 
 def _of_classes(predictions: Any) -> list[Kind]:
@@ -366,8 +369,8 @@ def _of_model(model: ModelReport) -> Pictures:
         shown = where if model.worst_groups and "groups" in where else null
         found = dict(list(shown.items())[:1])
     found |= {name: figure for name, figure in where.items() if name not in found}
-    alone = EACH in of_family  # which has the curve of all together in it
-    others = {name: drawing.figure for name, drawing in of_family.items() if not alone or name == EACH}
+    # The picture of each coordinate has the curve of all together in it.
+    others = {name: drawing.figure for name, drawing in of_family.items() if name != _TOGETHER}
     found |= {name: figure for name, figure in others.items() if name not in found}
     if model.segments is not None:
         found |= pictures_of(model.segments)

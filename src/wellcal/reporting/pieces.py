@@ -10,7 +10,7 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import seed_text
 from wellcal.comparison.differences import Difference, change_in_words
 from wellcal.hypotests.findings.finding import Finding, together
-from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.findings.reasons import ALPHA, without_pointer
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate, Interval
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
@@ -149,7 +149,8 @@ class SegmentReport(Presentable):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What kind of error it is, where there is one."""
-        return self.test.findings if self.test is not None and self.rejected else ()
+        found = self.test.findings if self.test is not None and self.rejected else ()
+        return tuple(map(without_pointer, found))
 
     @property
     def verdict(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from wellcal.comparison.result import told_beside
 from wellcal.comparison.shares import called
 from wellcal.hypotests.findings.class_slopes import CLASS_SLOPE
 from wellcal.hypotests.findings.finding import LEVEL, Finding, together
-from wellcal.hypotests.findings.reasons import ALPHA, WITNESS
+from wellcal.hypotests.findings.reasons import ALPHA, POINTER, without_pointer
 from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
@@ -40,9 +40,6 @@ _NEARLY_ALL = 0.95  # share of cases that a group has which is no place
 
 ALL_KINDS = "errors of all kinds together"
 """What the size of an error is about that was not found."""
-
-POINTER = f": {WITNESS}"
-"""What a test says where it names no kind of error; a report has looked there already."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,7 +106,7 @@ class ModelReport(Presentable):
 
         None where the test does not reject: what is largest by chance is no finding.
         """
-        found = tuple(map(_without_pointer, self.test.findings))
+        found = tuple(map(without_pointer, self.test.findings))
         groups = [_of_group(group) for group in self.worst_groups if group.kind != "all"]
         if groups:
             found = tuple(finding for finding in found if finding.kind != UNNAMED)
@@ -362,15 +359,6 @@ def findings_below(findings: Sequence[Finding], verdict: str) -> list[str]:
     """Findings as sentences, but for a single one that the verdict tells in full."""
     sentences = [finding.sentence for finding in findings]
     return [] if len(sentences) == 1 and verdict.endswith(f": {sentences[0]}.") else sentences
-
-
-def _without_pointer(finding: Finding) -> Finding:
-    """A finding that does not send a reader of the report somewhere else."""
-    if POINTER not in finding.sentence:
-        return finding
-    return replace(
-        finding, sentence=finding.sentence.replace(POINTER, ""), short=finding.short.replace(POINTER, "")
-    )
 
 
 def _of_group(group: WorstGroup) -> Finding:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
 from wellcal.comparison import Comparisons
+from wellcal.comparison.differences import Difference
 from wellcal.comparison.several import Pair
 from wellcal.comparison.shares import called, clearest, explained
 from wellcal.hypotests.e_values import e_value_text
@@ -35,8 +36,16 @@ def models_table(report: Report) -> Table:
         named = f"{measured[0].upper()}{measured[1:]}, less that of {report.best.name}"
         header.append(Cell(named, number=True))
     rows = [_row(report, rank, model, mended) for rank, model in enumerate(report.models)]
-    order = f"Best first{'; ties: not miscalibrated, then better scores first' if report.tied else ''}"
-    return Table(header, rows, "; ".join([order, *told]))
+    return Table(header, rows, "; ".join([f"Best first{_order(report)}", *told]))
+
+
+def _order(report: Report) -> str:
+    """By what models are ordered, where that is not the difference to the best one."""
+    found, best = report.comparison, report.best.name
+    others = [] if found is None else [_less_best(found, best, model.name)[2] for model in report.models[1:]]
+    if not report.tied and all(before <= after for before, after in pairwise([0.0, *others])):
+        return ""
+    return "; where no difference is shown: not miscalibrated, then better scores first"
 
 
 def _row(report: Report, rank: int, model: ModelReport, mended: bool) -> list[Cell]:
@@ -73,19 +82,25 @@ def estimate_cell(estimate: Estimate | None) -> Cell:
 def _difference(comparison: Comparisons, best: str, name: str) -> Cell:
     if name == best:
         return Cell("tied for best" if comparison.tied else "best", value=0.0, number=True)
-    pair = _pair(comparison, best, name)
-    found = next(gap for gap in pair.differences if gap.measure == comparison.measure)
-    sign = 1.0 if pair.second == best else -1.0  # the other model less the best one
+    pair, found, off = _less_best(comparison, best, name)
+    sign = 1.0 if pair.second == best else -1.0
     interval = found.confidence_interval()
     low, high = sorted((sign * interval.low, sign * interval.high))
-    value = f"{sign * found.value:+.2g}"
+    value = f"{off:+.2g}"
     if pair not in comparison.shown:
         told = f"{value} ({low:.2g} to {high:.2g})" if found.holds else "both may be calibrated"
-        return number_cell("a tie", sign * found.value, told)
+        return number_cell("a tie", off, told)
     under = f"{low:.2g} to {high:.2g}"
     if low <= 0.0 <= high:
         under += f"; shown by {clearest(pair.differences).measure}"
-    return number_cell(value, sign * found.value, under)
+    return number_cell(value, off, under)
+
+
+def _less_best(comparison: Comparisons, best: str, name: str) -> tuple[Pair, Difference, float]:
+    """The pair of a model and the best one, their difference in the measure that is shown, and its number."""
+    pair = _pair(comparison, best, name)
+    found = next(gap for gap in pair.differences if gap.measure == comparison.measure)
+    return pair, found, found.value if pair.second == best else -found.value
 
 
 def _pair(comparison: Comparisons, first: str, second: str) -> Pair:

@@ -29,6 +29,7 @@ _WIDTH = ("pit", "coverage", "histogram")
 _CLASS = (ONE_GRADE, ONE_CLASS, "classes")
 _ALL_CLASSES = (ONE_GRADE, "reliability", ONE_CLASS, "classes")
 _VECTOR = ("coordinates", "together")
+_PAIRS = ("correlations", "together", "coordinates")
 
 SHOWS: Mapping[str, tuple[str, ...]] = {
     "trend of the centre": _TREND,
@@ -46,8 +47,8 @@ SHOWS: Mapping[str, tuple[str, ...]] = {
     "levels": _SHAPE,
     "surprise": (*_SHAPE, *_ALL_CLASSES, *_VECTOR),
     "zeros": ("histogram", "pit"),
-    "correlation": ("together", "coordinates"),
-    "trend of the correlation": ("together", "coordinates"),
+    "correlation": _PAIRS,
+    "trend of the correlation": _PAIRS,
     "frequency": ("reliability",),
     "slope": ("reliability",),
     "group": ("reliability",),
@@ -72,6 +73,8 @@ OF_PARTS: Mapping[str, tuple[str, ...]] = {
     "curve of the centre": _TREND,
     "SKCE": _TREND,
     "locations": _TREND,
+    "correlation": _PAIRS,
+    "trend of the correlation": _PAIRS,
     "one class": _CLASS,
     "classes": _CLASS,
     "slopes": _CLASS,

@@ -341,6 +341,8 @@ def test_figures_of_segments_of_maps_and_of_coordinates(run: Run, folder: Path) 
     vectors = ("preds.csv", "--target", "y,mu_b", "--diagonal-normal", "mu,mu_a;sigma,sigma_a")
     run("plot", "coordinates", *vectors, "--out", "v.svg", "--resamples", "99")
     assert "coordinate 2" in (folder / "v.svg").read_text()
+    run("plot", "correlations", *vectors, "--out", "c.svg", "--resamples", "99")
+    assert "1 and 2" in (folder / "c.svg").read_text()
     assert "coordinates are for predictions of vectors" in run("plot", "coordinates", *model, expect=2).stderr
 
 

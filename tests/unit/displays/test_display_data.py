@@ -20,6 +20,7 @@ from wellcal.displays import (
     to_svg,
 )
 from wellcal.displays.axes import NAME, Canvas, in_title
+from wellcal.displays.shortening import cut_apart
 
 
 def names_on(ax: Any) -> list[str]:
@@ -403,3 +404,32 @@ def test_residuals_that_are_drawn_at_the_edge_are_counted():
         text = " ".join(" ".join(each.get_text() for each in ax.figure.findobj(Text)).split())
         assert ("at the edge" in text) == bool(told)
         assert not told or f"; {told} beyond 4 drawn at the edge." in text
+
+
+# -- names side by side ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"A rather long class name that people really have, number {k}" for k in range(12)],
+        [f"a long beginning that all names have, {k}, and a long end that all of them have" for k in "xyz"],
+        [f"{k}: a long name with its own beginning" for k in range(3)],
+        ["a" * 40 + k + "b" * 40 + other + "c" * 40 for k in "12" for other in "34"],
+        ["short", "another one", "a name that is so long that it does not fit"],
+    ],
+)
+def test_names_that_are_cut_side_by_side_stay_different(names: list[str]) -> None:
+    cut = cut_apart(names, 26)
+    assert len(set(cut)) == len(names)
+    assert all(len(text) <= 26 for text in cut)
+    assert [text for text in cut if "…" not in text] == [name for name in names if len(name) <= 26]
+
+
+def test_panels_of_classes_with_long_names_are_told_apart() -> None:
+    names = [f"A rather long class name that people really have, number {k}" for k in range(4)]
+    y = np.array(names * 10)
+    pred = wc.Categorical(np.full((40, 4), 0.25), classes=names)
+    display = ReliabilityDisplay.from_predictions(y, pred, reduce="classwise", test=False, rng=0)
+    titles = [ax.get_title(loc="left") for ax in display.axes_.flat]
+    assert [title[-8:] for title in titles] == [f"number {k}" for k in range(4)]

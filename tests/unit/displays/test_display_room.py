@@ -39,6 +39,12 @@ def together(first: Any, second: Any) -> Any:
     return second.plot(first.plot().ax_)
 
 
+def correlations(name: str) -> Any:
+    pairs = tuple(combinations(range(1, 5), 2))
+    values, half = np.linspace(-0.5, 0.9, 6), np.full(6, 0.2)
+    return displays.CorrelationsDisplay(pairs, values, 0.0 * half, -half, half, name)
+
+
 FIGURES: dict[str, Callable[[], Any]] = {
     "reliability": lambda: titled(displays.ReliabilityDisplay.from_predictions(HITS, P, rng=0)),
     "two models": lambda: together(
@@ -53,6 +59,8 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "quantiles": lambda: titled(displays.QuantileCalibrationDisplay.from_predictions(Y, NARROW)),
     "coverage": lambda: titled(displays.CoverageDisplay.from_predictions(Y, NARROW)),
     "residuals": lambda: titled(displays.ResidualDisplay.from_predictions(Y, NARROW, name="narrow")),
+    "correlations": lambda: titled(correlations("a")),
+    "two correlations": lambda: together(correlations("a"), correlations("b")),
     "comparison": lambda: displays.ComparisonDisplay(
         ("a network with a name of many words - another network with a name of many words", "a - b"),
         (0.1, -0.2),

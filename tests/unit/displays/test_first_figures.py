@@ -31,6 +31,9 @@ DRAWN: dict[str, Callable[..., Any]] = {
         LABELS, wc.Categorical(PROBS), test=False, **o
     ),
     "residuals": lambda **o: displays.ResidualDisplay.from_predictions(Y, PRED, test=False, **o),
+    "correlations": lambda **o: displays.CorrelationsDisplay.from_predictions(
+        np.c_[Y, Y], wc.DiagonalNormal(np.c_[MU, MU], np.ones((N, 2))), test=False, **o
+    ),
 }
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 
 import wellcal as wc
 from wellcal import displays
 from wellcal.displays import (
     CoordinatesDisplay,
+    CorrelationsDisplay,
     PowerDisplay,
     SegmentsDisplay,
     ToleranceDisplay,
@@ -26,6 +27,7 @@ from wellcal.displays.naming import Box
 from wellcal.measures.presentation import Presentable
 from wellcal.reporting import ModelReport, Report
 from wellcal.reporting.pictures import IN_WORDS, pictures
+from wellcal.reporting.segmenting import segments_alone
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -183,6 +185,63 @@ def test_of_many_coordinates_the_farthest_are_drawn_and_models_share_axes() -> N
     assert len([line for line in again.ax_.lines if len(line.get_xdata()) == 101]) == 2
 
 
+def correlated(size: float, n: int = 120, seed: int = 1) -> tuple[Any, Any]:
+    y = np.random.default_rng(seed).normal(size=(n, 3))
+    y[:, 2] = size * y[:, 0] + np.sqrt(1.0 - size**2) * y[:, 2]
+    return y, wc.DiagonalNormal(np.zeros((n, 3)), np.ones((n, 3)))
+
+
+def test_correlations_are_those_of_findings() -> None:
+    y, pred = correlated(0.6)
+    found = wc.calibration_test(y, pred, n_resamples=199)
+    (finding,) = found.findings
+    display = CorrelationsDisplay.from_predictions(y, pred, result=found)
+    assert display.pairs == ((1, 2), (1, 3), (2, 3))
+    assert display.outside().tolist() == [False, True, False]
+    assert display.correlations[1] == finding.size
+    assert np.abs(display.predicted).max() < 0.02
+    assert display.reach > 2.0
+    assert display.finding == "1 of 3 correlations lie outside of the band of calibrated models."
+    assert "coordinates 1 and 3 are correlated" in display.ax_.get_title(loc="left").replace("\n", " ")
+    assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["1 and 2", "1 and 3", "2 and 3"]
+
+
+def test_the_band_of_correlations_holds_calibrated_models() -> None:
+    """Of correlated predictions, and of a few draws of them, as often as its level says."""
+    rng = np.random.default_rng(4)
+    true = np.array([[1.0, 0.7], [0.7, 2.0]])
+    centre = rng.normal(size=(24, 2))
+    pred = wc.MultivariateNormal(centre, np.tile(true, (24, 1, 1)))
+    inside: dict[str, list[bool]] = {"normals": [], "draws": []}
+    for _ in range(20):
+        drawn = centre + rng.multivariate_normal(np.zeros(2), true, size=(8, 24))
+        models = {"normals": pred, "draws": wc.Samples(np.moveaxis(drawn[1:], 0, 1))}
+        for name, model in models.items():
+            display = CorrelationsDisplay.computed(drawn[0], model, level=0.5, test=False, rng=rng)
+            inside[name].append(not display.outside().any())
+    # Of 20 with probability 0.5, 3 to 17 but for 4 in 10,000.
+    assert all(3 <= sum(some) <= 17 for some in inside.values())
+    (predicted,) = CorrelationsDisplay.computed(drawn[0], pred, test=False).predicted
+    assert predicted == pytest.approx(true[0, 1] / np.sqrt(2.0), abs=0.06)
+
+
+def test_models_share_axes_of_correlations_and_others_are_refused() -> None:
+    y, pred = correlated(0.6)
+    first = CorrelationsDisplay.from_predictions(y, pred, name="a", test=False)
+    second = CorrelationsDisplay.from_predictions(y, pred, name="b", test=False, ax=first.ax_)
+    marks = [line for line in second.ax_.lines if len(line.get_xdata()) == 3]
+    assert len({(line.get_color(), line.get_marker()) for line in marks}) == 2
+    assert not set(marks[0].get_xdata()) & set(marks[1].get_xdata()), "beside each other"
+    fewer = wc.DiagonalNormal(np.zeros((120, 2)), np.ones((120, 2)))
+    with pytest.raises(ValueError, match="ax shows coordinates 1 and 3, which these predictions do not have"):
+        CorrelationsDisplay.from_predictions(y[:, :2], fewer, ax=first.ax_, test=False)
+    one = wc.DiagonalNormal(np.zeros((120, 1)), np.ones((120, 1)))
+    for targets, other in ((Y, PRED), (y[:, :1], one)):
+        with pytest.raises(TypeError, match="for predictions of vectors with two coordinates or more"):
+            CorrelationsDisplay.from_predictions(targets, other)
+    assert "correlations" not in wc.calibration_test(y[:, :1], one, n_resamples=19).figures
+
+
 # -- segments, tolerances, plans ---------------------------------------------------------------------
 
 
@@ -206,6 +265,42 @@ def test_segments_in_rows() -> None:
     assert len(SegmentsDisplay.from_result(report.best.segments, most=1).rows) == 1
     with pytest.raises(TypeError, match=r"report\.best\.segments"):
         SegmentsDisplay.from_result(report)
+
+
+def test_sizes_of_segments_are_those_of_their_tests() -> None:
+    # Nearly certain probabilities have an SKCE about zero, and a slope far from 1.
+    rng = np.random.default_rng(2)
+    true = rng.normal(0.0, 2.5, 240)
+    y = (rng.random(240) < special.expit(true)).astype(int)
+    kind = np.repeat(["a", "b"], 120)
+    pred = wc.Bernoulli(special.expit(6.0 * true))
+    segments = segments_alone(y, pred, {"kind": kind}, n_resamples=199)
+    display = SegmentsDisplay.from_result(segments)
+    sizes = {f"{one.where}, ": one.test.yardstick for one in segments.segments}
+    for row, value, low, high in zip(display.rows, display.values, display.low, display.high, strict=True):
+        (size,) = (size for where, size in sizes.items() if row.startswith(where))
+        assert value == size.share > 0.5
+        # Wider than the interval of one segment alone, as 97.5% are than 95% of a normal distribution.
+        assert [value - low, high - value] == pytest.approx(
+            [
+                1.1436 * (value - abs(size.low - 1.0)),
+                min(1.1436 * (abs(size.high - 1.0) - value), 1.0 - value),
+            ],
+            rel=1e-3,
+        )
+    assert display.rejected == (True, True)
+    assert display.measure == "as far off as if temperature was so wrong"
+
+
+def test_a_segment_that_is_wrong_is_not_drawn_at_zero() -> None:
+    display = SegmentsDisplay(
+        ("a", "b"), (np.nan, 0.4), (0.0, 0.1), (0.3, 9.0), (True, True), "as far off as if", n_segments=2
+    ).plot()
+    (note,) = (
+        text.get_text().replace("\n", " ") for text in display.ax_.texts if "were tested" in text.get_text()
+    )
+    assert "without a dot: miscalibrated, how far is not known" in note
+    assert display.ax_.get_xlim()[1] < 4.0, "an end that is far away squeezes nothing"
 
 
 def test_tolerances_and_plans() -> None:

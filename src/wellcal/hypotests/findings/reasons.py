@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from wellcal._arrays.namespaces import NDArray
@@ -17,7 +18,10 @@ OMNIVOROUS = ("SKCE", "locations")
 
 WITNESS = "wc.witness(y, pred) says for which cases"
 
-UNNAMED = f"no single kind of error stands out: {WITNESS}"
+POINTER = f": {WITNESS}"
+"""How a sentence ends that sends its reader there."""
+
+UNNAMED = f"no single kind of error stands out{POINTER}"
 """What is told where a test rejects and no quantity by itself is off."""
 
 WORDS = {
@@ -101,8 +105,25 @@ def unnamed(reasons: Reasons, pvalue: float) -> Finding:
     """What is told where no quantity is."""
     sentence = UNNAMED
     if reasons.leading in WORDS:
-        sentence = f"{WORDS[reasons.leading]}, but no single kind of error stands out: {WITNESS}"
+        sentence = f"{WORDS[reasons.leading]}, but {UNNAMED}"
     return Finding(sentence, "unnamed", sentence, None, None, LEVEL, pvalue)
+
+
+def without_pointer(finding: Finding) -> Finding:
+    """A finding that does not send its reader somewhere else.
+
+    Within a report groups are found already, and a witness of all cases does not look at a part of them.
+
+    Examples
+    --------
+    >>> without_pointer(unnamed(NO_REASONS, 0.01)).sentence
+    'no single kind of error stands out'
+    """
+    if POINTER not in finding.sentence:
+        return finding
+    return replace(
+        finding, sentence=finding.sentence.replace(POINTER, ""), short=finding.short.replace(POINTER, "")
+    )
 
 
 class Seen(NamedTuple):

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from scipy import special
+
 from wellcal.hypotests.findings.classes import CONFIDENCE
-from wellcal.hypotests.findings.finding import Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.impossible import IMPOSSIBLE
 from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
 from wellcal.measures import yardstick
@@ -35,7 +37,7 @@ OF_SOME_CASES: Mapping[str, Mapping[str, tuple[int, float]]] = {
 """The same for findings about some cases that know of the others, too; and the size that is right."""
 
 
-def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick | None:
+def yardstick_with(estimate: Estimate, findings: Sequence[Finding], level: float = LEVEL) -> Yardstick | None:
     """The yardstick of an estimate beside what was found: they say the same, or it has no direction.
 
     An error in spreads, temperature or means that all cases have alike, and no other, is its own yardstick:
@@ -43,12 +45,14 @@ def yardstick_with(estimate: Estimate, findings: Sequence[Finding]) -> Yardstick
     that is told, not the one that a KCE leads to, which is the same but for chance. With other errors beside
     it KCE says how far off all of them are together, which is no less than that one alone.
 
-    Counts that are more dispersed than predicted are measured by spreads that are too small.
+    Counts that are more dispersed than predicted are measured by spreads that are too small. `level` is that
+    of the interval, which is wider than usual where several of them are to hold together.
     """
-    own = _own(findings)
+    own = _own(findings, level)
     if own is not None and len(findings) == 1:
         return own
-    size = (estimate.yardstick_of(SPREADS) if _too_dispersed(findings) else None) or estimate.yardstick
+    size = _by_error(estimate, SPREADS, level) if _too_dispersed(findings) else None
+    size = _by_error(estimate, None, level) if size is None else size
     if size is None:
         return None if own is None else replace(own, overall=True)
     size = _directed(size, findings)
@@ -70,15 +74,39 @@ def surely_not_slight(estimate: Estimate, findings: Sequence[Finding]) -> bool:
     return all(yardstick.surely_not_slight(cases, root, kind) for kind in kinds)
 
 
-def _own(findings: Sequence[Finding]) -> Yardstick | None:
+def _by_error(estimate: Estimate, kind: str | None, level: float) -> Yardstick | None:
+    """The yardstick that a calibration error leads to; the estimate keeps that of the usual level."""
+    if level != LEVEL:
+        return estimate.yardstick_at(level, kind)
+    return estimate.yardstick if kind is None else estimate.yardstick_of(kind)
+
+
+def widened(value: float, ends: tuple[float, float], level: float, known: float) -> tuple[float, float]:
+    """The interval of a positive number at a `level`, from that at a `known` one, by normal quantiles.
+
+    Examples
+    --------
+    >>> low, high = widened(0.8, (0.7, 0.95), 0.99, 0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.669, 0.997)
+    """
+    if level == known:
+        return ends
+    farther = float(special.ndtri(0.5 + 0.5 * level) / special.ndtri(0.5 + 0.5 * known))
+    low, high = (value + farther * (end - value) for end in ends)
+    return max(low, 0.0), high
+
+
+def _own(findings: Sequence[Finding], level: float = LEVEL) -> Yardstick | None:
     """The first finding that is an error which yardsticks are made of, as a yardstick."""
     for found in findings:
         kind = next((kind for kind, known in OF_ALL_CASES.items() if found.kind in known), None)
         if kind is not None and found.ratio is not None:
-            ratio, low, high = found.ratio
+            ratio = found.ratio[0]
+            low, high = widened(ratio, found.ratio[1:], level, found.level)
             near, far = (high, low) if ratio < 1.0 else (low, high)
             reaches = (near - 1.0) * (ratio - 1.0) <= 0.0  # what is right, or the other side
-            return Yardstick(kind, ratio, 1.0 if reaches else near, far, found.level, unit=found.unit)
+            return Yardstick(kind, ratio, 1.0 if reaches else near, far, level, unit=found.unit)
     return None
 
 

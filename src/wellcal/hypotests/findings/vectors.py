@@ -149,21 +149,32 @@ class VectorClaims(Claims):
 
     def _quantities(self, residuals: NDArray, cases: NDArray | slice) -> NDArray:
         z = residuals[..., self.chosen]
-        parts: list[NDArray] = []
-        rest: list[NDArray] = []
-        for place, claims in enumerate(self.alone):
-            parts.append(claims.quantities(z[..., place], cases))
-            rest.append(claims.residuals(z[..., place], cases)[1])
+        parts = [claims.quantities(z[..., place], cases) for place, claims in enumerate(self.alone)]
+        squares, correlations = self._second_moments(z, cases)
+        parts.append(np.arctanh(np.clip(correlations, -_SINGULAR, _SINGULAR)))
+        parts.append(0.5 * np.log(np.maximum(squares.mean(axis=1), 1e-300))[:, None])
+        parts.append(residuals.mean(axis=(1, 2))[:, None])
+        return np.concatenate(parts, axis=1)
+
+    def _second_moments(self, z: NDArray, cases: NDArray | slice) -> tuple[NDArray, NDArray]:
+        """Mean squares ``(r, c)`` of what trends leave of residuals, and correlations of its pairs."""
+        rest = [claims.residuals(z[..., place], cases)[1] for place, claims in enumerate(self.alone)]
         left = np.stack(rest, axis=-1)
         squares = np.einsum("rna,rna->ra", left, left) / left.shape[1]
         products = np.einsum("rna,rnb->rab", left, left, optimize=True) / left.shape[1]
         scale = np.sqrt(np.maximum(squares, 1e-300))
         correlations = products / (scale[:, :, None] * scale[:, None, :])
         first, second = (np.array([pair[end] for pair in self.pairs], dtype=int) for end in (0, 1))
-        parts.append(np.arctanh(np.clip(correlations[:, first, second], -_SINGULAR, _SINGULAR)))
-        parts.append(0.5 * np.log(np.maximum(squares.mean(axis=1), 1e-300))[:, None])
-        parts.append(residuals.mean(axis=(1, 2))[:, None])
-        return np.concatenate(parts, axis=1)
+        return squares, correlations[:, first, second]
+
+    def correlations(self, targets: NDArray) -> NDArray:
+        """Correlations ``(r, p)`` of residuals of the pairs of coordinates, as findings tell them."""
+        return self._second_moments(self.residuals(targets)[..., self.chosen], slice(None))[1]
+
+    @property
+    def coordinates(self) -> list[tuple[int, int]]:
+        """The pairs of coordinates, by their places in vectors."""
+        return [(self.chosen[first], self.chosen[second]) for first, second in self.pairs]
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """Findings of each coordinate, and of pairs."""
