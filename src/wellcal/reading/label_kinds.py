@@ -69,14 +69,15 @@ def as_labels(texts: Any, names: Sequence[str], decimal: str = ".") -> Any:
     """
     pyarrow = library("pyarrow")
     distinct, codes = in_codes(texts)
-    given = [_unless_missing(text, names) for text in distinct.to_pylist()]
+    known, missing = set(names), _said_missing() - set(names)
+    given = [None if text.strip() in missing else text for text in distinct.to_pylist()]
     there = [text for text in given if text is not None]
     numbers = {text: number_of(text, decimal) for text in there}
     truths = {text: TRUTH.get(text.strip().lower()) for text in there}
     of_truth = all(name.lower() in TRUTH for name in names)
     otherwise = _by_value({name: TRUTH[name.lower()] if of_truth else number_of(name) for name in names})
     classes = {
-        text: text if text in names else otherwise.get((truths if of_truth else numbers)[text])
+        text: text if text in known else otherwise.get((truths if of_truth else numbers)[text])
         for text in there
     }
     are_numbers, are_classes = None not in numbers.values(), None not in classes.values()
@@ -100,10 +101,9 @@ def _by_value(values: dict[str, Any]) -> dict[Any, str]:
     return {value: name for name, value in values.items() if value is not None and counts[value] == 1}
 
 
-def _unless_missing(text: str, names: Sequence[str]) -> str | None:
-    """A text, unless it says that a value is missing, as among numbers, and is no label.
+def _said_missing() -> set[str]:
+    """What says, among numbers, that a value is missing.
 
-    Options of pyarrow would do it in all columns, where NA may be North America.
+    Options of pyarrow would take it so in all columns, where NA may be North America.
     """
-    missing = text.strip() in library("pyarrow.csv").ConvertOptions().null_values
-    return None if missing and text not in names else text
+    return set(library("pyarrow.csv").ConvertOptions().null_values)

@@ -28,7 +28,7 @@ def number_of(text: str, decimal: str = ".") -> float | None:
 
 def in_codes(texts: Any) -> tuple[Any, Any]:
     """The different texts of a column of pyarrow, and for each row which of them it has."""
-    encoded = texts.combine_chunks().dictionary_encode()
+    encoded = texts.dictionary_encode().combine_chunks()
     return encoded.dictionary, encoded.indices
 
 

@@ -104,11 +104,10 @@ class TextFile:
         with reading(source.name, source.format):
             names = self._header()
             options, _ = self._with_kinds_of_head(names)
-            file = self._letters(names)
+            file, rows = self._letters(names), 0
             try:
                 reader = arrow.open_csv(file, **options)
                 self._refuse_bytes(reader.schema)
-                rows = 0
                 while True:
                     try:
                         batch = pyarrow.Table.from_batches([reader.read_next_batch()])
