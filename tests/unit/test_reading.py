@@ -138,6 +138,14 @@ def test_how_texts_are_written(tmp_path: Path) -> None:
     assert read_table(path, encoding="utf-16").to_pylist() == [{"y": 1, "naïve": "é"}]
     path.write_bytes("y,naïve\n1,é\n".encode("utf-16-le"))
     assert read_table(path, encoding="utf-16-le").to_pylist() == [{"y": 1, "naïve": "é"}]
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"):
+        for mark in ("", "\ufeff") if encoding.startswith("utf-16-") else ("",):
+            path.write_bytes(f"{mark}sep=|\r\ny|naïve, or not\n1|é\n".encode(encoding))
+            names = [encoding, *([] if not mark else ["utf-16"])]
+            for name in names:
+                wanted = [{"y": 1, "naïve, or not": "é"}]
+                assert read_table(path, encoding=name).to_pylist() == wanted
+                assert next(read_batches(path, encoding=name)).to_pylist() == wanted
     with pytest.raises(ValueError, match=r"decimal must be '.' or ',', found ';'"):
         read_table(path, decimal=";")
     with pytest.raises(ValueError, match="unknown encoding 'utf-9'"):

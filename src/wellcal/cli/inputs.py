@@ -62,6 +62,7 @@ def read(
     names: Sequence[str] | None = None,
     tested: int | None = None,
     searched: bool = False,
+    other_columns: str = "inferred",
 ) -> Any:
     """All cases of a file, a :class:`wellcal.reading.ModelCases`; says what was guessed, and dropped.
 
@@ -75,6 +76,8 @@ def read(
         Cases that are tested at most, of all models together; None for all, of each.
     searched
         Whether groups of cases are looked for.
+    other_columns
+        What all other columns of a text are, as in :func:`wellcal.reading.read_models`.
     """
     from wellcal.reading import read_models
     from wellcal.reading.sizes import memory_size, refuse_too_large
@@ -94,6 +97,7 @@ def read(
         others=others_of(given),
         drop_missing=given.drop_missing,
         normalise=given.normalise,
+        other_columns=other_columns,
         options=given.text_options,
     )
     read_from(given.file, cases.rows, given.format)

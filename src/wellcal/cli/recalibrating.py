@@ -40,9 +40,13 @@ def run(
     from wellcal.reading.writing import with_columns, write_table, written_format
     from wellcal.scaling import cross_fit
 
+    passed_on = "inferred"
     if out is not None:
-        written_format(out)
-    cases = read(given)
+        as_text = (
+            written_format(out) in ("csv", "tsv") and given.decimal == "."
+        )  # as numbers are written there
+        passed_on = "written" if as_text else "spelled"
+    cases = read(given, other_columns=passed_on)
     ((name, pred),) = cases.models.items()
     found = cross_fit(
         cases.y, pred, objective=objective, folds=folds, rng=options.seed, n_resamples=options.resamples

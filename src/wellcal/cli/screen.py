@@ -122,6 +122,7 @@ _NUMBERS = re.compile(r"\[(\d+(?:, (?:\d+|\.\.\.))*)\]")
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![={{])")
 _ORDER_WANTED = "give their order with --grades, from the lowest to the highest"
 _DIVIDE = "divide each row of probs by its sum"
+_FRAME = re.compile(rf"(?:wc\.)?as_predictions\(frame, ([a-z_]+={_VALUE})\)")
 _FAMILY = re.compile(r"\bwc\.([A-Z]\w*)\(x\)")
 _READING = (
     "target",
@@ -165,6 +166,8 @@ def in_options(message: str) -> str:
     say which, e.g. --normal '"mu, kg",sigma'
     >>> in_options("are these draws from the predictions? give wc.Samples(x)")
     'are these draws from the predictions? give --samples'
+    >>> in_options('give as_predictions(frame, probs="p_*")')
+    'give --probs p_*'
     """
     from wellcal.predictions.class_names import NUMBERS_WANTED
 
@@ -172,6 +175,7 @@ def in_options(message: str) -> str:
     message = message.replace(NUMBERS_WANTED, _ORDER_WANTED)
     for display, command in _DISPLAYS.items():
         message = message.replace(display, command)
+    message = _FRAME.sub(r"\1", message)
     message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where rounding explains it")
     if "=" not in message and "wc." not in message:
         return message

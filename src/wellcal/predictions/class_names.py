@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import is_missing, label_array, plain_array, real_array
-from wellcal._arrays.frames import shown_names
+from wellcal._arrays.frames import says_number, shown_names
 from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
 from wellcal._arrays.ownership import own_copy
 
@@ -196,23 +197,38 @@ def names_wanted(y: Any, name: str, count: int, family: str) -> str:
 def about_strange(labels: list[Any], classes: list[Any], name: str) -> str:
     """What else to say of labels that are no classes: they are missing, or classes are names of columns.
 
+    Texts may be one number with several classes, too.
+
     Examples
     --------
     >>> about_strange([None], ["cat", "cow"], "y")
     '; what is missing: drop its row of y and of the predictions'
     >>> about_strange(["cow"], ["p_cat", "p_cow"], "y")
     '; if these are names of columns, give as_predictions(frame, probs="p_*")'
-    >>> about_strange(["dog"], ["p_cat", "p_cow"], "y")
-    ''
+    >>> about_strange(["dog"], ["p_cat", "p_cow"], "y"), about_strange(["1"], ["01", "02"], "y")
+    ('', '')
+    >>> print(about_strange(["1.100"], ["1.1", "1.10"], "y"))
+    ; '1.1', '1.10' are one number, as '1.100' is; give targets as texts that are written as the classes are
     """
     if any(is_missing(label) or str(label) in _WRITTEN for label in labels):
         return f"; what is missing: drop its row of {name} and of the predictions"
     if not all(isinstance(label, str) for label in (*classes, *labels)):
         return ""
+    numbers = Counter(float(name) for name in classes if says_number(name))
+    for label in dict.fromkeys(labels) if max(numbers.values(), default=1) > 1 else ():
+        if says_number(label) and numbers[float(label)] > 1:
+            same = [name for name in classes if says_number(name) and float(name) == float(label)]
+            return (
+                f"; {shown_names(same)} are one number, as {label!r} is; give targets as texts that are "
+                "written as the classes are"
+            )
     strange, first = set(labels), classes[0]
     for length in range(1, len(first)):
-        if all(f"{first[:length]}{label}" in classes for label in strange):
-            return f'; if these are names of columns, give as_predictions(frame, probs="{first[:length]}*")'
+        beginning = first[:length]
+        # Names of columns begin alike, and with more than a digit.
+        named = any(map(str.isalpha, beginning)) and all(name.startswith(beginning) for name in classes)
+        if named and all(f"{beginning}{label}" in classes for label in strange):
+            return f'; if these are names of columns, give as_predictions(frame, probs="{beginning}*")'
     return ""
 
 

@@ -13,7 +13,7 @@ from wellcal._arrays.namespaces import NDArray
 
 _LEVEL = re.compile(r"[^0-9]*?(\d*\.\d+|\d+(?:\.\d*)?)\s*(%?)", re.ASCII)
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
-_TRUTH = {"true": True, "false": False}
+TRUTH = {"true": True, "false": False}
 
 
 def class_labels(parts: Sequence[str], targets: NDArray | None = None) -> list[Any]:
@@ -30,8 +30,8 @@ def class_labels(parts: Sequence[str], targets: NDArray | None = None) -> list[A
     [True, False]
     """
     kind = None if targets is None else targets.dtype.kind
-    if kind == "b" and all(part.lower() in _TRUTH for part in parts):
-        return [_TRUTH[part.lower()] for part in parts]
+    if kind == "b" and all(part.lower() in TRUTH for part in parts):
+        return [TRUTH[part.lower()] for part in parts]
     if kind in (None, "b", "i", "u", "f") and all(_WHOLE.fullmatch(part) for part in parts):
         return [int(part) for part in parts]
     if kind is not None and kind in "iuf":
@@ -62,7 +62,7 @@ def only_texts(names: Sequence[str]) -> bool:
     >>> only_texts(["250.0", "250.00"]), only_texts(["1.1", "1.10"]), only_texts(["-1", "1.0"])
     (True, True, False)
     """
-    if all(name.lower() in _TRUTH for name in names):
+    if all(name.lower() in TRUTH for name in names):
         return False
     try:
         numbers = [float(name) for name in names]

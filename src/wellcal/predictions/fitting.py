@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.frames import Table
+from wellcal._arrays.frames import Table, says_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import Selection
-from wellcal.predictions.column_names import class_labels
+from wellcal.predictions.column_names import class_labels, only_texts
 from wellcal.predictions.discrete import Bernoulli
 from wellcal.predictions.roles import ColumnReading
 
@@ -89,7 +89,12 @@ def _may_be_labels(y: NDArray) -> bool:
 
 
 def _are_among(y: NDArray, columns: Selection) -> bool:
-    """Whether all targets are names of columns, as numbers or as texts."""
+    """Whether all targets are names of columns, as numbers or as texts.
+
+    Numbers may be texts that a file has begun with: the next target may be V27.
+    """
+    if y.dtype.kind in "iuf" and only_texts(columns.parts):
+        return bool(np.all(np.isin(y, [float(name) for name in columns.parts if says_number(name)])))
     known = class_labels(columns.parts, y)
     alike = (y.dtype.kind == "U") == isinstance(known[0], str)
     return alike and bool(np.all(np.isin(y, known)))

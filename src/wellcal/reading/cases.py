@@ -17,11 +17,15 @@ from wellcal.predictions import Bernoulli, Predictions
 from wellcal.predictions.cut_by_targets import GROUPS, SEGMENTS
 from wellcal.predictions.guessing import guess_roles, target_columns
 from wellcal.predictions.roles import ColumnReading, known_roles, only_role, resolve
-from wellcal.reading.label_kinds import text_labels
+from wellcal.reading.kinds import Kinds
+from wellcal.reading.label_kinds import class_targets
 from wellcal.reading.missing import NothingLeftError
 from wellcal.reading.missing import drop_missing as without_missing
 from wellcal.reading.places import among_kept, naming_file
-from wellcal.reading.tables import Chosen, Labels, read_batches, read_labelled
+from wellcal.reading.tables import Chosen, read_batches, read_labelled
+
+OTHER_COLUMNS = ("inferred", "spelled", "written")
+"""What columns of a text may be that hold neither targets nor predictions; see :func:`read_models`."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +231,7 @@ def read_cases(
     'target: y; normal: loc = mu, scale = sigma'
     """
     given = dict(options or {})
-    table = read_labelled(path, labels_of(target, [roles]), **given)
+    table = read_labelled(path, kinds_of(target, [roles], others), **given)
     with naming_file(path, format=given.get("format")):
         return as_cases(table, target, others=others, drop_missing=drop_missing, normalise=normalise, **roles)
 
@@ -274,7 +278,7 @@ def case_batches(
             further = further_columns(table, others, targets.names)
         chosen.append((targets, found))
         used.extend(dict.fromkeys([*targets.names, *found.columns, *further.values()]))
-        return Chosen(used, text_labels(targets, found))
+        return Chosen(used, Kinds(class_targets(targets, found), _labels(table, others)))
 
     parts = read_batches(path, choose, **given)
     start, dropped = 0, 0
@@ -341,24 +345,52 @@ def found_columns(
     return targets, found.normalised() if normalise else found
 
 
-def labels_of(target: object, models: Iterable[Mapping[str, Any]]) -> Callable[[Any], Labels] | None:
-    """Which columns of a text hold labels, for the roles of some models, given its first rows."""
+def kinds_of(
+    target: object,
+    models: Iterable[Mapping[str, Any]],
+    others: Sequence[str] | Mapping[str, str] = (),
+    other_columns: str = "inferred",
+) -> Callable[[Any], Kinds] | None:
+    """Which columns of a text are read as texts, given its first rows, for the roles of some models.
+
+    `other_columns` says what those are that hold neither targets nor predictions.
+    """
     known, models = known_roles(), list(models)
     given = [[known[keyword] for keyword in roles if keyword in known] for roles in models]
-    if all(
+    of_numbers = all(
         roles and all("classes" not in role.options and not role.of_roles for role in roles)
         for roles in given
-    ):
+    )
+    if of_numbers and other_columns == "inferred" and not _said_labels(others):
         return None
 
-    def labels(first: Any) -> Labels:
+    def kinds(first: Any) -> Kinds:
+        table = Table(first)
         try:
-            found = [text_labels(*found_columns(Table(first), target, roles)) for roles in models]
+            found = [found_columns(table, target, roles) for roles in models]
+            labels = _labels(table, others)
         except (TypeError, ValueError):  # whoever takes the columns says what is wrong
-            return {}
-        return {column: names for part in found for column, names in part.items()}
+            return Kinds()
+        classes: dict[str, tuple[str, ...]] = {}
+        for part in found:  # of several models all classes count
+            for column, names in class_targets(*part).items():
+                classes[column] = tuple(dict.fromkeys([*classes.get(column, ()), *names]))
+        used = {name for targets, reading in found for name in (*targets.names, *reading.columns)}
+        rest = [name for name in table.names if name not in used]
+        spelled = list(dict.fromkeys([*labels, *(rest if other_columns == "spelled" else ())]))
+        return Kinds(classes, spelled, rest if other_columns == "written" else ())
 
-    return labels
+    return kinds
+
+
+def _said_labels(others: Sequence[str] | Mapping[str, str]) -> list[str]:
+    """Further columns that are said to hold segments or groups, with which nothing is computed."""
+    words: Mapping[str, str] = others if isinstance(others, Mapping) else {}
+    return [name for name, word in words.items() if word.lstrip("-") in _CUT]
+
+
+def _labels(table: Table, others: Sequence[str] | Mapping[str, str]) -> list[str]:
+    return list(further_columns(table, _said_labels(others)).values())
 
 
 def _is_text(values: NDArray | None) -> bool:

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wellcal._arrays.checks import one_of
 from wellcal._arrays.frames import Table
 from wellcal._arrays.namespaces import NDArray
 from wellcal.predictions import Predictions
 from wellcal.predictions.roles import ColumnReading
-from wellcal.reading.cases import found_columns, further_columns, labels_of, taken_cases
+from wellcal.reading.cases import OTHER_COLUMNS, found_columns, further_columns, kinds_of, taken_cases
 from wellcal.reading.missing import drop_missing as without_missing
 from wellcal.reading.places import among_kept, naming_file
 from wellcal.reading.tables import read_labelled
@@ -70,6 +71,7 @@ def read_models(
     others: Sequence[str] | Mapping[str, str] = (),
     drop_missing: bool = False,
     normalise: bool = False,
+    other_columns: str = "inferred",
     options: Mapping[str, Any] | None = None,
 ) -> ModelCases:
     r"""Targets and predictions of several models from columns of one file, all for the same rows.
@@ -81,6 +83,11 @@ def read_models(
     models
         The role of the columns of each model, such as ``{"forest": {"normal": ("mu", "sigma")}}``; an empty
         role is guessed.
+    other_columns
+        What columns of CSV and TSV files are in the `frame` that hold neither targets nor predictions:
+        "inferred", numbers, dates and truth values where all entries can be read as such; "spelled", the same
+        unless something would be lost (02602, TRUE, 1.10 beside 1.9, 20 digits), where they are texts; or
+        "written", texts, as they are written.
 
     Examples
     --------
@@ -93,8 +100,9 @@ def read_models(
     >>> cases.models
     {'a': <Bernoulli: 2 predictions>, 'b': <Bernoulli: 2 predictions>}
     """
+    one_of(other_columns, "other_columns", OTHER_COLUMNS)
     given = dict(options or {})
-    frame = read_labelled(path, labels_of(target, models.values()), **given)
+    frame = read_labelled(path, kinds_of(target, models.values(), others, other_columns), **given)
     with naming_file(path, format=given.get("format")):
         table = Table(frame)
         found = {name: found_columns(table, target, role, normalise) for name, role in models.items()}

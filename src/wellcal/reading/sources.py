@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import gzip
 import io
@@ -67,7 +68,8 @@ _OTHER_KINDS = {
     b"FEA1": "Feather of version 1: write it again as version 2",
     b"SQLite format 3": "a database: export a table as CSV",
 }
-_SEPARATOR = re.compile(rb"(?:\xef\xbb\xbf)?\"?sep=([\x01-\x7f])\"?\r?\n", re.IGNORECASE)
+_SEPARATOR = re.compile('\ufeff?"?sep=([\x01-\x7f])"?\r?\n', re.IGNORECASE)
+_SEPARATOR_BYTES = 64  # that such a line has at most, in any encoding
 TEXTS = ("csv", "tsv", "jsonl")
 """Formats that are lines of letters."""
 
@@ -88,8 +90,12 @@ class SourceFile:
         How it is compressed as a whole, as pyarrow calls it, or None.
     head
         Its first bytes, not compressed; of a text a few lines at least.
+    ended
+        Whether there are no bytes after these.
     skipped
         Bytes before these, which are no data: the line ``sep=;`` that spreadsheets write.
+    separator
+        What separates columns, where that line says so.
     """
 
     name: str
@@ -97,13 +103,9 @@ class SourceFile:
     format: str
     compression: str | None
     head: bytes
+    ended: bool
     skipped: bytes = b""
-
-    @property
-    def separator(self) -> str | None:
-        """What separates columns, where the file says so in a line of its own."""
-        found = _SEPARATOR.match(self.skipped)
-        return found[1].decode() if found else None
+    separator: str | None = None
 
     def open(self) -> BinaryIO:
         """Its bytes from the beginning, not compressed; standard input goes on after its head."""
@@ -112,6 +114,28 @@ class SourceFile:
         file = opened(self.path, self.compression)
         file.read(len(self.skipped))
         return file
+
+    def with_longer_head(self, size: int) -> SourceFile:
+        """The same file with so many of its first bytes, where there are as many."""
+        if self.ended or len(self.head) >= size:
+            return self
+        if self.path is None:
+            head = self.head + sys.stdin.buffer.read(size - len(self.head))
+        else:
+            with self.open() as file:
+                head = file.read(size)
+        return replace(self, head=head, ended=len(head) < size)
+
+    def without_separator(self, encoding: str) -> SourceFile:
+        """A table as text without the line that says what separates its columns, if it begins with one."""
+        if self.format not in ("csv", "tsv"):
+            return self
+        decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        found = _SEPARATOR.match(decoder.decode(self.head[:_SEPARATOR_BYTES]))
+        if found is None:
+            return self
+        size = len(found[0].encode(encoding))
+        return replace(self, head=self.head[size:], skipped=self.head[:size], separator=found[1])
 
     def whole(self) -> Any:
         """What can be read in any order: the path, or all bytes in memory."""
@@ -151,10 +175,9 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
         if cast("Any", sys.stdin) is None:
             raise ReadError(f"{name}: it is closed; give the data to it, or the name of a file")
         with reading(name, "data"):
-            head = _first_bytes(sys.stdin.buffer, name)
-        return _without_separator(
-            SourceFile(name, None, format or _by_content(name, head) or _by_text(head), None, head)
-        )
+            head, ended = _first_bytes(sys.stdin.buffer, name)
+        kind = format or _by_content(name, head) or _by_text(head)
+        return SourceFile(name, None, kind, None, head, ended).without_separator("utf8")
     given = Path(path)
     name = os.fspath(path)
     _look(given, name)
@@ -162,7 +185,7 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
     compression = _COMPRESSED.get(suffixes[-1]) if suffixes else None
     suffix = (suffixes[-2:-1] if compression else suffixes[-1:]) or [""]
     with reading(name, format or SUFFIXES.get(suffix[0], "data")), opened(given, compression) as file:
-        head = _first_bytes(file, name)
+        head, ended = _first_bytes(file, name)
     if not head:
         raise ReadError(f"{name}: the file is empty; write it again")
     by_content = _by_content(name, head)
@@ -178,27 +201,20 @@ def source_file(path: str | os.PathLike[str], format: str | None) -> SourceFile:
             "or say what it is with format="
         )
     kind = format or by_name or by_content or _by_text(head)
-    return _without_separator(SourceFile(name, given, kind, compression, head))
+    return SourceFile(name, given, kind, compression, head, ended).without_separator("utf8")
 
 
-def _without_separator(source: SourceFile) -> SourceFile:
-    """A table as text without the line that says what separates its columns."""
-    found = _SEPARATOR.match(source.head) if source.format in ("csv", "tsv") else None
-    if found is None:
-        return source
-    return replace(source, head=source.head[found.end() :], skipped=found[0])
-
-
-def _first_bytes(file: BinaryIO, name: str) -> bytes:
-    head = file.read(HEAD)
-    if len(head) < HEAD or _by_content(name, head) is not None:
-        return head
-    parts = [head]
-    lines = head.count(b"\n") + head.count(b"\r")
-    while lines < _LINES and len(parts) * HEAD < _LONGEST and (more := file.read(HEAD)):
-        parts.append(more)
-        lines += more.count(b"\n") + more.count(b"\r")
-    return b"".join(parts)
+def _first_bytes(file: BinaryIO, name: str) -> tuple[bytes, bool]:
+    """The first bytes of a file, and whether it ends with them."""
+    more = file.read(HEAD)
+    parts, lines = [more], 0
+    if _by_content(name, more) is None:
+        lines = more.count(b"\n") + more.count(b"\r")
+        while len(more) == HEAD and lines < _LINES and len(parts) * HEAD < _LONGEST:
+            more = file.read(HEAD)
+            parts.append(more)
+            lines += more.count(b"\n") + more.count(b"\r")
+    return b"".join(parts), len(more) < HEAD
 
 
 def _look(path: Path, name: str) -> None:

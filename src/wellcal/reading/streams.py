@@ -41,10 +41,6 @@ class LetterStream(io.RawIOBase):
             found, self._ready = self._ready[:size], self._ready[size:]
         return found
 
-    def unread(self, begun: bytes) -> None:
-        """Let the next reader begin with what was read already."""
-        self._ready = begun + self._ready
-
     def _more(self, size: int) -> bytes:
         read = self._file.read(size)
         self._ended = not read

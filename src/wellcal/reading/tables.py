@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from wellcal._arrays.frames import shown_names
 from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.arrays import array_table
 from wellcal.reading.errors import ReadError, library, no_rows, reading
+from wellcal.reading.kinds import Kinds
 from wellcal.reading.sources import FORMATS, TEXTS, SourceFile, source_file
 from wellcal.reading.texts import TextFile
 
@@ -22,16 +23,13 @@ __all__ = ["FORMATS", "read_batches", "read_table"]
 
 _ROWS = 1 << 17
 
-Labels = Mapping[str, Sequence[str]]
-"""Columns that hold labels, which may look like numbers, and the labels that these are among."""
-
 
 @dataclass(frozen=True)
 class Chosen:
-    """Columns to read, and those among them that hold labels."""
+    """Columns to read, and those among them that a text file reads as texts."""
 
     columns: Sequence[str]
-    labels: Labels
+    kinds: Kinds
 
 
 def read_table(
@@ -82,7 +80,7 @@ def read_table(
 
 def read_labelled(
     path: str | os.PathLike[str],
-    labels: Callable[[Any], Labels] | None,
+    kinds: Callable[[Any], Kinds] | None,
     columns: Sequence[str] | None = None,
     *,
     format: str | None = None,
@@ -90,14 +88,14 @@ def read_labelled(
     delimiter: str | None = None,
     encoding: str = "utf8",
 ) -> Any:
-    """:func:`read_table`, where `labels` says of the first rows of a text which columns hold labels."""
+    """:func:`read_table`, where `kinds` says, given the first rows of a text, which columns stay texts."""
     source = source_file(path, format)
     wanted = None if columns is None else [str(name) for name in columns]
     if source.format in TEXTS:
         text = TextFile(source, wanted, decimal, delimiter, encoding)
-        first = None if labels is None else text.first_rows()
-        if labels is not None and first is not None:
-            text.keep_labels(labels(first))
+        first = None if kinds is None else text.first_rows()
+        if kinds is not None and first is not None:
+            text.keep(kinds(first))
         table = text.table()
     elif source.format in ("npz", "npy"):
         table = array_table(source)
@@ -160,7 +158,7 @@ def read_batches(
             again = source.format == "parquet" and source.path is not None
             parts = None if again else itertools.chain([first], parts)
         if text is not None and parts is None:
-            text.keep_labels(chosen.labels)
+            text.keep(chosen.kinds)
         columns = chosen.columns
     wanted = None if columns is None else [str(name) for name in columns]
     if text is not None:
@@ -183,7 +181,7 @@ def _chosen(
 
     def asked(rows: Any) -> Chosen:
         said = columns(rows)
-        return said if isinstance(said, Chosen) else Chosen([str(name) for name in said], {})
+        return said if isinstance(said, Chosen) else Chosen([str(name) for name in said], Kinds())
 
     if text is None or text.source.format != "jsonl":
         return asked(first), first

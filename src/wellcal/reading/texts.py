@@ -8,13 +8,14 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from typing import Any
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.frames import says_number, shown_names
 from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.errors import ReadError, library, no_rows, reading, short
+from wellcal.reading.kinds import ChangedKindError, Kinds
 from wellcal.reading.quotations import Quotations, whole_rows
 from wellcal.reading.sources import SourceFile
 from wellcal.reading.streams import LetterStream
@@ -46,14 +47,13 @@ class TextFile:
             raise ValueError(f"decimal must be '.' or ',', found {decimal!r}")
         if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii()):
             raise ValueError(f"delimiter must be one sign, such as ',' or ';', found {delimiter!r}")
-        self.source, self.columns, self.decimal = source, columns, decimal
+        self.columns, self.decimal = columns, decimal
         self._names: dict[str, str] = {}  # of columns, by how they are written in the header
-        # Columns that are read as texts, whatever they look like, with the texts that they may hold.
-        self._texts: dict[str, Sequence[str]] = {}
         self._seen: dict[str, Any] = {}  # types of columns of JSON, in all blocks so far
-        self.encoding = _encoding(source, encoding)
-        _refuse_nulls(source, self.encoding)
-        self.delimiter = delimiter or source.separator or _delimiter(source, self.encoding)
+        self._kinds = Kinds()
+        self.source, self.encoding = _told_separator(source, _encoding(source, encoding))
+        _refuse_nulls(self.source, self.encoding)
+        self.delimiter = delimiter or self.source.separator or _delimiter(self.source, self.encoding)
 
     # -- whole -------------------------------------------------------------------------------
 
@@ -104,26 +104,22 @@ class TextFile:
         arrow, pyarrow = library("pyarrow.csv"), library("pyarrow")
         with reading(source.name, source.format):
             names = self._header()
-            options = self._csv_options(names)
-            file = self._letters(names)
+            options, _ = self._with_kinds_of_head(names)
+            file, rows = self._letters(names), 0
             try:
-                first = self._head(options)
-                if first is None:  # a row is longer than the head
-                    begun = file.read(BLOCK)
-                    first = self._rows_of(begun, options)
-                    file.unread(begun)
-                known = options["convert_options"].column_types
-                options["convert_options"].column_types = {
-                    **({} if first is None else _types(first)),
-                    **known,
-                }
                 reader = arrow.open_csv(file, **options)
                 self._refuse_bytes(reader.schema)
                 while True:
                     try:
-                        yield self._renamed(pyarrow.Table.from_batches([reader.read_next_batch()]))
+                        batch = pyarrow.Table.from_batches([reader.read_next_batch()])
                     except StopIteration:
                         return
+                    yield self._renamed(batch)
+                    rows += batch.num_rows
+            except ChangedKindError as error:
+                raise ReadError(
+                    f"{source.name}: {error} after row {rows}; read the file whole, or write it as Parquet"
+                ) from error
             except ReadError:
                 raise
             except Exception as error:
@@ -138,38 +134,36 @@ class TextFile:
         """
         if self.source.format == "jsonl":
             return None
-        found = self._renamed_head()
-        if found is None:
-            return None
-        types, pyarrow = _types(found), library("pyarrow")
-        fields = [pyarrow.field(column.name, types.get(column.name, column.type)) for column in found.schema]
-        return found.cast(pyarrow.schema(fields))
-
-    def keep_labels(self, labels: Mapping[str, Sequence[str]]) -> None:
-        """Read columns as texts where these, in the head of the file, are among some labels, or missing."""
-        self._texts = dict(labels)
-        found = self._renamed_head() if labels else None
-        self._texts = {
-            name: known
-            for name, known in labels.items()
-            if found is not None and set(found[name].to_pylist()) <= {None, *known}
-        }
-
-    def _renamed_head(self) -> Any:
         with reading(self.source.name, self.source.format):
-            found = self._head(self._csv_options(self._header()))
-            return None if found is None else self._renamed(found)
+            _, first = self._with_kinds_of_head(self._header())
+            return None if first is None else self._renamed(first)
 
-    def _head(self, options: dict[str, Any]) -> Any:
-        text = self.source.head
-        if self.encoding != "utf8":
-            text = self._beginning().encode()
-        return self._rows_of(text, options)
+    def keep(self, kinds: Kinds) -> None:
+        """Read some columns as texts, whatever they look like, and make of these what `kinds` says."""
+        self._kinds = kinds
 
-    def _rows_of(self, text: bytes, options: dict[str, Any]) -> Any:
-        """Rows that are whole in the beginning of the file; None where there are none."""
+    def _with_kinds_of_head(self, names: list[str]) -> tuple[dict[str, Any], Any]:
+        """Options that read columns as the kinds which they begin with, and the rows that say so.
+
+        These are the rows that are whole in the head of the file, or in a block of it if the first is longer
+        than that; None where there are none.
+        """
+        options = self._csv_options(names)
+        first = self._rows_of_head(options)
+        if first is None and not self.source.ended:
+            widest = 1 if self.encoding == "utf8" else 4  # bytes of a letter that takes one there
+            self.source = self.source.with_longer_head(widest * BLOCK)
+            first = self._rows_of_head(options)
+        if first is None:
+            return options, None
+        types = {**_types(first), **options["convert_options"].column_types}
+        options["convert_options"].column_types = types
+        return options, self._rows_of_head(options)  # read again: not every whole number can be cast
+
+    def _rows_of_head(self, options: dict[str, Any]) -> Any:
+        text = self.source.head if self.encoding == "utf8" else self._beginning().encode()
         try:
-            lines = io.BytesIO(whole_rows(text, self.delimiter))
+            lines = io.BytesIO(text if self.source.ended else whole_rows(text, self.delimiter))
             found = library("pyarrow.csv").read_csv(lines, **options)
         except Exception:  # what is wrong is found, and said, when it is read
             return None
@@ -256,7 +250,11 @@ class TextFile:
             "parse_options": arrow.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             "convert_options": arrow.ConvertOptions(
                 include_columns=None if self.columns is None else [written[name] for name in self.columns],
-                column_types={written[name]: library("pyarrow").string() for name in self._texts},
+                column_types={
+                    written[name]: library("pyarrow").string()
+                    for name in self._kinds.texts
+                    if name in written
+                },
                 decimal_point=self.decimal,
                 auto_dict_encode=False,
             ),
@@ -297,11 +295,7 @@ class TextFile:
 
     def _renamed(self, table: Any) -> Any:
         table = table.rename_columns([self._names.get(name, name) for name in table.column_names])
-        for name in self._texts:
-            if name in table.column_names:
-                place = table.column_names.index(name)
-                table = table.set_column(place, name, _without_missing(table[name], self._texts[name]))
-        return table
+        return self._kinds.given_to(table, self.decimal)
 
     def _beginning(self) -> str:
         """The first lines as text."""
@@ -380,17 +374,6 @@ class TextFile:
         return error
 
 
-def _without_missing(texts: Any, labels: Sequence[str]) -> Any:
-    """Texts with null where one says that a value is missing, as among numbers, and is no label.
-
-    Options of pyarrow would do it in all columns, where NA may be North America.
-    """
-    pyarrow, compute = library("pyarrow"), library("pyarrow.compute")
-    spelled = library("pyarrow.csv").ConvertOptions().null_values
-    missing = pyarrow.array([text for text in spelled if text not in labels], pyarrow.string())
-    return compute.if_else(compute.is_in(texts, missing), pyarrow.scalar(None, pyarrow.string()), texts)
-
-
 def _types(table: Any) -> dict[str, Any]:
     """Types of columns that may go on otherwise than they begin: numbers, and what has no value yet."""
     types, double = library("pyarrow.types"), library("pyarrow").float64()
@@ -409,6 +392,26 @@ def _encoding(source: SourceFile, encoding: str) -> str:
     if name == "utf-8" and source.head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ReadError(f"{source.name}: it is UTF-16 text, as its first bytes say; give encoding='utf-16'")
     return "utf8" if name == "utf-8" else encoding
+
+
+_MARKED = {
+    "utf-16": {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"},
+    "utf-32": {codecs.BOM_UTF32_LE: "utf-32-le", codecs.BOM_UTF32_BE: "utf-32-be"},
+}
+"""Encodings of which a mark at the beginning of a file says more."""
+
+
+def _told_separator(source: SourceFile, encoding: str) -> tuple[SourceFile, str]:
+    """The file without the line that says what separates columns, and the encoding of what is left of it.
+
+    The mark of an encoding goes with that line.
+    """
+    marks = _MARKED.get(codecs.lookup(encoding).name, {b"": encoding})
+    exact = next((name for mark, name in marks.items() if source.head.startswith(mark)), None)
+    if encoding == "utf8" or exact is None:
+        return source, encoding
+    left = source.without_separator(exact)
+    return (source, encoding) if left is source else (left, exact)
 
 
 def _refuse_nulls(source: SourceFile, encoding: str) -> None:

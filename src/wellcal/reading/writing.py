@@ -76,9 +76,23 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
         elif kind == "npz":
             np.savez(sink, **{name: _array(table[name]) for name in table.column_names})
         else:
-            options = library("pyarrow.csv").WriteOptions(delimiter="\t" if kind == "tsv" else ",")
-            library("pyarrow.csv").write_csv(table, sink, write_options=options)
+            _write_lines(table, sink, "\t" if kind == "tsv" else ",")
     write_whole(path, sink.getvalue())
+
+
+def _write_lines(table: Any, sink: io.BytesIO, delimiter: str) -> None:
+    """Write a table as text, with quotation marks around texts only where one of them needs them."""
+    arrow, pyarrow = library("pyarrow.csv"), library("pyarrow")
+    for style in ("none", "needed"):
+        sink.seek(0)
+        sink.truncate()
+        options = arrow.WriteOptions(delimiter=delimiter, quoting_style=style)
+        try:
+            return arrow.write_csv(table, sink, write_options=options)
+        except pyarrow.ArrowInvalid:  # a delimiter or a line break in a text
+            if style == "needed":
+                raise
+    return None
 
 
 def _refuse_lists(table: Any, path: str | os.PathLike[str]) -> None:

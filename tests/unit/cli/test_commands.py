@@ -50,6 +50,22 @@ def test_the_written_files_hold_what_they_should(run: Run, folder: Path) -> None
     assert "<text" in (folder / "p.svg").read_text()
 
 
+@pytest.mark.parametrize("end", ["csv", "tsv", "parquet", "jsonl"])
+def test_other_columns_are_passed_on_as_they_are_written(run: Run, tmp_path: Path, end: str) -> None:
+    rest = ["10935374292672221319,02602,1.10,TRUE,a b", "10935374292672221320,12602,1.9,FALSE,a"]
+    lines = [f"{rest[k % 2]},{np.sin(k)},0,1" for k in range(12)]
+    source, out = tmp_path / "preds.csv", tmp_path / f"out.{end}"
+    source.write_text("id,zip,ver,ok,note,y,mu,sigma\n" + "\n".join(lines))
+    run("recalibrate", str(source), "--normal", "mu,sigma", "--resamples", "50", "--out", str(out))
+    names = ["id", "zip", "ver", "ok", "note"]
+    if end in ("csv", "tsv"):
+        sign = "\t" if end == "tsv" else ","
+        written = [line.split(sign)[:5] for line in out.read_text().splitlines()[1:]]
+    else:
+        written = [[row[name] for name in names] for row in read_table(out).to_pylist()]
+    assert written == [rest[k % 2].split(",") for k in range(12)]
+
+
 @pytest.mark.parametrize("end", ["csv", "tsv", "parquet", "arrow", "jsonl", "npz"])
 def test_recalibrated_probabilities_in_every_format(run: Run, folder: Path, end: str) -> None:
     given = ("--target", "label", "--probs", "p_*")
