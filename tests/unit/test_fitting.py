@@ -111,3 +111,13 @@ def test_probabilities_of_a_classifier_are_read_as_they_are() -> None:
     guess = wc.guess_roles(frame)
     pred = wc.as_predictions(frame, **guess.roles)
     assert wc.nll(y, pred).value == wc.nll(y, wc.Categorical(probs)).value
+
+
+def test_other_columns_from_zero_to_one_do_not_hide_columns_called_by_classes() -> None:
+    probs = {"0": [0.3, 0.4, 0.5], "1": [0.6, 0.4, 0.1], "2": [0.1, 0.2, 0.4]}
+    other = {"fold": [0, 1, 1], "weight": [0.5, 0.25, 1.0]}
+    for y in ([1, 0, 0], [1.0, 0.0, 1.0]):  # class 2 is not seen
+        assert wc.guess_roles(pd.DataFrame({"y": y, **other, **probs})).roles == {"probs": ["0", "1", "2"]}
+    named = dict(zip(["ant", "bee", "cat"], probs.values(), strict=True))
+    guess = wc.guess_roles(pd.DataFrame({"y": ["bee", "cat", "ant"], **named, **other}))
+    assert guess.roles == {"probs": ["ant", "bee", "cat"]}

@@ -103,12 +103,16 @@ def _are_among(y: NDArray, columns: Selection) -> bool:
 def columns_of_probabilities(table: Table, targets: Sequence[str]) -> list[str]:
     """Columns from 0 to 1 whose sum is about one in every row; none where targets cannot be classes.
 
-    Values that are missing say nothing: rows without them may be left out later.
+    Those are all such columns, or those that are called by numbers or as the targets are: others, such as
+    folds and weights, may be from 0 to 1, too. Values that are missing say nothing: rows without them may be
+    left out later.
 
     Examples
     --------
     >>> import pandas as pd
     >>> columns_of_probabilities(Table(pd.DataFrame({"y": [1], "id": [7], "0": [0.3], "1": [0.7]})), ["y"])
+    ['0', '1']
+    >>> columns_of_probabilities(Table(pd.DataFrame({"y": [1], "fold": [1], "0": [0.3], "1": [0.7]})), ["y"])
     ['0', '1']
     """
     names = [name for name in table.names if name not in targets and table.is_numeric(name)]
@@ -118,11 +122,17 @@ def columns_of_probabilities(table: Table, targets: Sequence[str]) -> list[str]:
     values = table.numbers_or_nan(names)
     absent = np.isnan(values)
     inside = np.all(absent | ((values >= 0.0) & (values <= 1.0)), axis=0) & ~absent.all(axis=0)
-    found = [name for name, kept in zip(names, inside.tolist(), strict=True) if kept]
-    sums = values[:, inside].sum(axis=1)
-    sums = sums[~np.isnan(sums)]
-    known = len(found) > 1 and len(sums) > 0
-    return found if known and bool(np.all(np.abs(sums - 1.0) <= _OFF_ONE)) else []
+    called = set(map(str, np.unique(y).tolist()))
+    for kept in (
+        inside,
+        inside & np.array([_BEGINS_AS_NUMBER.match(name) is not None for name in names]),
+        inside & np.array([name in called for name in names]),
+    ):
+        sums = values[:, kept].sum(axis=1)
+        sums = sums[~np.isnan(sums)]
+        if np.sum(kept) > 1 and len(sums) and np.all(np.abs(sums - 1.0) <= _OFF_ONE):
+            return [name for name, chosen in zip(names, kept.tolist(), strict=True) if chosen]
+    return []
 
 
 def called_by_classes(table: Table, targets: Sequence[str]) -> list[str]:
