@@ -28,7 +28,8 @@ OTHERS: dict[str, str] = {
     "figures: what they show is computed by functions that are tried": (
         "ReliabilityCurve ReliabilityDisplay PITDisplay CoverageDisplay ResidualDisplay NullDisplay "
         "ComparisonDisplay WitnessDisplay WitnessMapDisplay MonitorDisplay RecalibrationDisplay to_svg "
-        "CoordinatesDisplay SegmentsDisplay ToleranceDisplay PowerDisplay DiscrepancyDisplay"
+        "CoordinatesDisplay CorrelationsDisplay SegmentsDisplay ToleranceDisplay PowerDisplay "
+        "DiscrepancyDisplay"
     ),
     "tried with columns and files in tests/unit/test_roles.py and test_broken_files.py": "guess_roles",
     "measures of parts are the functions above; tried in tests/laws/test_running_laws.py": "RunningMeasures",

@@ -121,3 +121,20 @@ def test_other_columns_from_zero_to_one_do_not_hide_columns_called_by_classes() 
     named = dict(zip(["ant", "bee", "cat"], probs.values(), strict=True))
     guess = wc.guess_roles(pd.DataFrame({"y": ["bee", "cat", "ant"], **named, **other}))
     assert guess.roles == {"probs": ["ant", "bee", "cat"]}
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_columns_that_are_zero_are_no_classes_and_rare_classes_are_some(rounded: bool) -> None:
+    """Of a file in parts only the first fold may be seen; a class may be missing among the targets."""
+    cat = np.linspace(0.2, 0.7, 12)
+    bird = np.full(12, 0.1)
+    probs = {"cat": cat, "dog": 1.0 - cat, "fold": np.zeros(12)}
+    rare = {"cat": cat, "dog": 1.0 - cat - bird, "bird": bird, "fold": np.arange(12) % 2}
+    if rounded:
+        probs, rare = ({name: np.round(p, 2) for name, p in each.items()} for each in (probs, rare))
+    y = np.array(["cat", "dog"] * 6)
+    assert wc.guess_roles(pd.DataFrame({"y": y, **probs})).roles == {"probs": ["cat", "dog"]}
+    assert wc.guess_roles(pd.DataFrame({"y": y, **rare})).roles == {"probs": ["cat", "dog", "bird"]}
+    lacking = pd.DataFrame({"y": y, "cat": cat, "dog": 0.995 - cat, "weight": np.linspace(0.1, 1.0, 12)})
+    with pytest.raises(ValueError, match="; say it"):
+        wc.guess_roles(lacking)

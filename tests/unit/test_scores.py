@@ -217,5 +217,17 @@ def test_intervals_of_few_scores_are_those_of_student_and_not_below_zero() -> No
         least = score(y, pred)
         assert float(least) < 3.0 * least.standard_error
         assert least.confidence_interval().low == 0.0
+    assert interval.method == "Student"
+    weights = np.r_[1.0, 1.0, np.zeros(38)]
+    many = wc.Normal(np.zeros(40), np.ones(40))
+    some = wc.nll(np.r_[y, np.ones(38)], many, weights=weights)  # cases of weight zero are none
+    assert some.standard_error == pytest.approx(found.standard_error, rel=1e-12)
+    assert some.confidence_interval(0.9).high == pytest.approx(interval.high, rel=1e-12)
+    assert some.provenance["effective_cases"] == 2.0
+    assert wc.nll(y, pred, weights=[1.0, 0.0]).standard_error is None
+    parts = RunningMean("nll")
+    for rows in (slice(0, 1), slice(1, 40)):
+        parts = parts.updated(np.r_[y, np.ones(38)][rows], many[rows], weights[rows])
+    assert parts.result().standard_error == pytest.approx(found.standard_error, rel=1e-12)
     clustered = replace(found, n_samples=100, provenance={"clusters": 2})
     assert clustered.confidence_interval(0.9) == interval

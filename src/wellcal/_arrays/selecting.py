@@ -107,7 +107,7 @@ def apart(names: Sequence[str], text: str) -> list[str]:
     >>> apart(["yield, kg", "mu"], "yield, kg"), apart(["y_1", "y_2"], "y_1, y_2")
     (['yield, kg'], ['y_1', 'y_2'])
     """
-    if text in names or not ("," in text or '"' in text):
+    if not ("," in text or '"' in text) or text in names:
         return [text]
     pattern = re.compile(_expression(text), re.DOTALL)
     return [text] if any(map(pattern.fullmatch, names)) else listed(text) or [text]

@@ -14,7 +14,8 @@ from wellcal.cli.options import ReadOptions, TestOptions
 from wellcal.cli.results import lines_of
 from wellcal.cli.screen import end, show
 
-_TOGETHER = 4096  # cases between two lines of progress
+TOGETHER = 4096
+"""Cases between two lines of progress."""
 
 
 def run(
@@ -61,8 +62,8 @@ def run(
     try:
         for part in batches(given):
             first = part if first is None else first
-            for start in range(0, len(part.y), _TOGETHER):
-                rows = slice(start, start + _TOGETHER)
+            for start in range(0, len(part.y), TOGETHER):
+                rows = slice(start, start + TOGETHER)
                 left = None if part.rows is None else part.rows[start:]
                 with naming_file(given.file, passed + (start if left is None else 0), left, given.format):
                     monitor.update(part.y[rows], part.pred[rows])

@@ -51,8 +51,8 @@ class CorrelationsDisplay(Display):
         Of the model: see :mod:`wellcal.displays`.
     level
         Share of calibrated models all of whose correlations, also those that are not drawn, lie in the band.
-    n_samples
-        Number of cases.
+    n_samples, coordinates
+        Number of cases, and of coordinates that targets have.
 
     Notes
     -----
@@ -81,6 +81,7 @@ class CorrelationsDisplay(Display):
     verdict: str | None = None
     level: float = LEVEL
     n_samples: int = 0
+    coordinates: int = 0
 
     @classmethod
     def from_predictions(
@@ -138,7 +139,7 @@ class CorrelationsDisplay(Display):
         # On the scale on which correlations vary alike, as in findings.
         predicted = np.tanh(np.arctanh(np.clip(found[1:], -1.0 + 1e-9, 1.0 - 1e-9)).mean(axis=0))
         verdict = verdict_of(y, pred, test, result, rng)
-        return cls(pairs, found[0], predicted, low, high, name, verdict, level, len(observed))
+        return cls(pairs, found[0], predicted, low, high, name, verdict, level, *observed.shape)
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -229,6 +230,9 @@ class CorrelationsDisplay(Display):
         named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
         count = len(self.pairs)
         some = f"; the {shown} of {count} pairs that are farthest off" if shown < count else ""
+        looked = len({place for pair in self.pairs for place in pair})
+        if looked < self.coordinates:
+            some += f", of {looked} of the {self.coordinates} coordinates"
         return (
             f"{named}{how_many(self.n_samples)}{some}; residuals in units of the predicted spread; line in "
             "the band: what was predicted."

@@ -195,7 +195,8 @@ def _of_yardstick(test: TestResult, level: float) -> tuple[str, _Size] | None:
     size, wide = test.yardstick, yardstick_with(test.estimate, test.findings, level)
     if size is None or wide is None:
         return None
-    low, high = share_of(wide.low), math.inf if wide.high_beyond else share_of(wide.high)
+    low = share_of(wide.low)
+    high = max(math.inf if bound.open else share_of(bound.ratio) for bound in wide.bounds)
     return size.kind, (size.share, min(low, size.share), max(high, size.share))
 
 

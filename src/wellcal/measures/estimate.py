@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wellcal.measures.deviations import Cases, Deviations
     from wellcal.measures.yardstick import Yardstick
 
-NORMAL, EMBEDDING = "normal", "mean embedding"
+NORMAL, STUDENT, EMBEDDING = "normal", "Student", "mean embedding"
 """How intervals are made."""
 
 
@@ -38,7 +38,8 @@ class Interval(Presentable):
     level
         Nominal coverage.
     method
-        "normal": an estimate and its standard error; "mean embedding": from the distance between the
+        "normal": an estimate and its standard error; "Student": the same of a mean, with Student's quantile;
+        "mean embedding": from the distance between the
         estimated and the true mean embedding, which holds for calibrated models too.
 
     Examples
@@ -73,7 +74,7 @@ class Interval(Presentable):
             "low": number(infinite=True, nan=True),
             "high": number(infinite=True, nan=True),
             "level": number(least=0.0, most=1.0),
-            "method": word(NORMAL, EMBEDDING),
+            "method": word(NORMAL, STUDENT, EMBEDDING),
         }
 
 
@@ -199,11 +200,14 @@ class Estimate(Presentable):
         return found if isinstance(found, int) and found > 1 else None
 
     @property
-    def _averaged(self) -> int | None:
-        """Independent numbers whose mean it is: of clusters, cases or blocks; None where it is no mean."""
+    def _averaged(self) -> float | None:
+        """Independent numbers whose mean it is: of clusters, cases or blocks; None where it is no mean.
+
+        Cases with weights are as many as would have the same variance with equal ones.
+        """
         if self.estimator not in ("mean", "weighted mean"):
             return self.blocks
-        found = self.provenance.get("clusters", self.n_samples)
+        found = self.provenance.get("clusters", self.provenance.get("effective_cases", self.n_samples))
         return found if found > 1 else None
 
     def deviations(self) -> Deviations | None:
@@ -308,7 +312,7 @@ class Estimate(Presentable):
         low = float(self) - half
         if self.name in _NOT_NEGATIVE:
             low = min(max(low, 0.0), float(self))
-        return Interval(low, float(self) + half, level)
+        return Interval(low, float(self) + half, level, NORMAL if parts is None else STUDENT)
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -320,6 +324,7 @@ class Estimate(Presentable):
             "dropped": whole(least=0),
             NOT_FINITE: whole(least=0),
             "clusters": whole(least=1),
+            "effective_cases": number(least=1.0),
             "compared": text,
         }
         return {

@@ -238,6 +238,7 @@ class Monitor(Kept):
             onset=None if onset is None else onset.case,
             onset_interval=None if onset is None else (onset.first, onset.last),
             refused=state.refused,
+            restarted=state.started,
         )
         return status.with_trace(state.history, self._log_threshold)
 

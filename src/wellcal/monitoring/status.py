@@ -39,6 +39,8 @@ class MonitorStatus(Presentable):
         level 0.95; None without an alarm.
     refused
         Why the monitor takes no more cases, since outcomes fall on their own quantiles; None where it does.
+    restarted
+        How many cases it had seen when it last forgot its evidence; 0 where it never did.
 
     Examples
     --------
@@ -57,8 +59,9 @@ class MonitorStatus(Presentable):
     onset: int | None = None
     onset_interval: tuple[int, int] | None = None
     refused: str | None = None
+    restarted: int = 0
 
-    added: ClassVar[Mapping[str, Any]] = {"refused": None}
+    added: ClassVar[Mapping[str, Any]] = {"refused": None, "restarted": 0}
 
     n_cases = renamed_attribute("n_cases", "n_samples")
 
@@ -88,6 +91,7 @@ class MonitorStatus(Presentable):
             "onset": optional(whole(least=1)),
             "onset_interval": optional(listed(whole(least=1), length=2)),
             "refused": optional(text),
+            "restarted": whole(least=0),
         }
 
     @property
@@ -97,7 +101,7 @@ class MonitorStatus(Presentable):
         if self.alarm_at is None and self.refused is not None:
             return "Calibration cannot be judged: outcomes fall on their own quantiles."
         if self.alarm_at is None:
-            return f"No miscalibration found in {how_many(self.n_samples)}{sure}."
+            return f"No miscalibration found in {self._looked_at}{sure}."
         alarm = f"alarm after {how_many(self.alarm_at)}"
         if self.onset is None or self.onset_interval is None:
             return f"Miscalibrated{sure}: {alarm}."
@@ -105,6 +109,12 @@ class MonitorStatus(Presentable):
         if self.onset_interval[0] > self.alarm_at:  # another change, which is the larger one
             return f"Miscalibrated{sure}: first {alarm}, most clearly {when}."
         return f"Miscalibrated{sure} {when}: {alarm}."
+
+    @property
+    def _looked_at(self) -> str:
+        """The cases that the evidence is from."""
+        told = how_many(max(self.n_samples - self.restarted, 0))
+        return f"{told} since the restart" if self.restarted else told
 
     def _headline(self) -> str:
         return self.verdict
@@ -116,7 +126,7 @@ class MonitorStatus(Presentable):
     def standing(self) -> list[Row]:
         """What the evidence is called, and how much there is; and why there will be no more of it."""
         what = "detector" if self.pvalue is None else "e-value"
-        evidence = (what, f"{self.e_value:.3g} after {how_many(self.n_samples)}")
+        evidence = (what, f"{self.e_value:.3g} after {self._looked_at}")
         return [evidence] if self.refused is None else [evidence, ("refused", self.refused)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any, cast
@@ -18,7 +19,9 @@ from wellcal.predictions.roles import ColumnReading
 Reading = tuple[dict[str, Any], ColumnReading]
 """A role as it is given, and what it stands for."""
 
-_OFF_ONE = 0.01  # sums of probabilities, which may have been rounded
+_EXACT, _OFF_ONE = 1e-6, 0.01  # of sums of probabilities, and of those that may have been rounded
+_FEW_OTHERS = 6  # columns that are tried in all combinations
+_LOOKED_AT = 1000  # rows at first
 _BEGINS_AS_NUMBER = re.compile(r"\s*[-+]?[.,]?[0-9]")
 
 
@@ -103,9 +106,9 @@ def _are_among(y: NDArray, columns: Selection) -> bool:
 def columns_of_probabilities(table: Table, targets: Sequence[str]) -> list[str]:
     """Columns from 0 to 1 whose sum is about one in every row; none where targets cannot be classes.
 
-    Those are all such columns, or those that are called by numbers or as the targets are: others, such as
-    folds and weights, may be from 0 to 1, too. Values that are missing say nothing: rows without them may be
-    left out later.
+    Where some are called as the targets are, or by numbers as these, they are among them, and others only if
+    the sum needs them: folds and weights may be from 0 to 1, too. Values that are missing say nothing: rows
+    without them may be left out later.
 
     Examples
     --------
@@ -122,16 +125,36 @@ def columns_of_probabilities(table: Table, targets: Sequence[str]) -> list[str]:
     values = table.numbers_or_nan(names)
     absent = np.isnan(values)
     inside = np.all(absent | ((values >= 0.0) & (values <= 1.0)), axis=0) & ~absent.all(axis=0)
-    called = set(map(str, np.unique(y).tolist()))
-    for kept in (
-        inside,
-        inside & np.array([_BEGINS_AS_NUMBER.match(name) is not None for name in names]),
-        inside & np.array([name in called for name in names]),
-    ):
-        sums = values[:, kept].sum(axis=1)
-        sums = sums[~np.isnan(sums)]
-        if np.sum(kept) > 1 and len(sums) and np.all(np.abs(sums - 1.0) <= _OFF_ONE):
-            return [name for name, chosen in zip(names, kept.tolist(), strict=True) if chosen]
+    by_number = y.dtype.kind != "U"
+    labels = set(map(str, y.tolist()))
+    called = [name in labels or (by_number and says_number(name)) for name in names]
+    core = [k for k in np.flatnonzero(inside).tolist() if called[k]]
+    rest = [k for k in np.flatnonzero(inside).tolist() if not called[k]]
+    chosen = _adding_up(values, core, rest) if core else _adding_up(values, [], rest, all_of_them=True)
+    return [names[k] for k in sorted(chosen)] if len(chosen) > 1 else []
+
+
+def _adding_up(values: NDArray, core: list[int], rest: list[int], *, all_of_them: bool = False) -> list[int]:
+    """Columns whose sum is one in every row that is whole: the core, with as few of the others as it takes.
+
+    Sums of probabilities that were rounded are about one, on average too: else a column is lacking.
+    """
+    if all_of_them:
+        exact = [rest]
+    elif len(rest) <= _FEW_OTHERS:
+        sizes = range(len(rest) + 1)
+        exact = [[*core, *some] for size in sizes for some in itertools.combinations(rest, size)]
+    else:
+        exact = [core, [*core, *rest]]
+    used = [k for k in rest if np.nanmax(values[:, k]) > 0.0]
+    for tolerance, candidates in ((_EXACT, exact), (_OFF_ONE, [[*core, *used], core])):
+        for some in candidates:
+            gaps = values[:_LOOKED_AT, some].sum(axis=1) - 1.0
+            if np.all(np.isnan(gaps)) or np.nanmax(np.abs(gaps)) > tolerance:
+                continue
+            gaps = values[:, some].sum(axis=1) - 1.0
+            if np.nanmax(np.abs(gaps)) <= tolerance and abs(float(np.nanmean(gaps))) <= 0.1 * _OFF_ONE:
+                return some
     return []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from wellcal.reading.errors import library
 
-_NOT_PLAIN = r"^\s*(\+|-?0[0-9])"
+_NOT_PLAIN = r"^\s*(\+|-?0[0-9]|[0-9]+[eE][0-9]+\s*$)"  # programs write exponents with a sign
 _WHOLE = r"^\s*-?[0-9]{16,}\s*$"  # with more digits than every number holds
 _PADDED = r"{point}[0-9]+0\s*$"
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
@@ -35,10 +35,10 @@ def in_codes(texts: Any) -> tuple[Any, Any]:
 def as_spelled(texts: Any, decimal: str = ".") -> Any:
     """A column of texts as what they say, unless that would be written otherwise than they are.
 
-    Numbers are numbers, unless one has zeros before it or a plus sign, or more digits than a number holds, or
-    some end in zeros after the decimal point while others have another number of decimals: 1.10 is a version
-    beside 1.9, and a price beside 1.95. Truth values are True and False; TRUE is a text, as times of day are.
-    Dates are dates.
+    Numbers are numbers, unless one has zeros before it or a plus sign, looks like a code (12e3), has more
+    digits than a number holds, or some end in zeros after the decimal point while others have another number
+    of decimals: 1.10 is a version beside 1.9, and a price beside 1.95. Truth values are True and False; TRUE
+    is a text, as times of day are. Dates are dates.
 
     Parameters
     ----------
@@ -54,6 +54,8 @@ def as_spelled(texts: Any, decimal: str = ".") -> Any:
     ...     return str(as_spelled(pa.chunked_array([list(texts)])).type)
     >>> kind("1.10", "1.9"), kind("1.10", "1.95"), kind("02602"), kind("12", ""), kind("10935374292672221319")
     ('string', 'double', 'string', 'int64', 'string')
+    >>> kind("12e3", "100"), kind("1e-05", "1.5e+20")
+    ('string', 'double')
     """
     pyarrow, arrow = library("pyarrow"), library("pyarrow.csv")
     distinct, codes = in_codes(texts)

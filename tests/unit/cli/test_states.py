@@ -65,7 +65,7 @@ def test_a_monitor_whose_outcomes_fall_on_quantiles_stays_refused(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the next file is taken without them. Of the file that was refused no case is counted."""
-    monkeypatch.setattr("wellcal.cli.watching._TOGETHER", 40)
+    monkeypatch.setattr("wellcal.cli.watching.TOGETHER", 40)
     rng = np.random.default_rng(2)
     state = tmp_path / "m.json"
 
@@ -92,7 +92,7 @@ def test_a_monitor_whose_outcomes_fall_on_quantiles_stays_refused(
         again = run("monitor", days[2], *columns, expect=2).stderr
         assert f"--state {state}: {kept.status.refused} (--restart, or another file)" in again
         assert state.read_bytes() == content
-    run("monitor", days[2], *columns, "--restart")
+    assert " cases since the restart" in run("monitor", days[2], *columns, "--restart").stdout
     assert wc.Monitor.load(state).n_samples == 60
     assert wc.Monitor.load(state).status.refused is None
     run("monitor", days[2], *columns)

@@ -126,7 +126,7 @@ def test_slopes_are_fitted_however_extreme_predictions_are(slope: float) -> None
 @pytest.mark.parametrize(("error", "told"), [(0.2, "are too extreme, or point"), (0.05, "point")])
 def test_probabilities_point_the_wrong_way_where_the_interval_says_so(error: float, told: str) -> None:
     found = Found(-0.3, 1.0, error, 2.0, 10, 1e-4, 5.0)
-    for finding in (slope_finding(found), class_slope("class 2", found)):
+    for finding in (slope_finding(found), class_slope(["class 0", "class 2"], 1, found)):
         assert f" {told} the wrong way: slope -0.3 (" in str(finding)
 
 

@@ -90,7 +90,7 @@ def widened(value: float, ends: tuple[float, float], level: float, known: float)
     >>> round(low, 3), round(high, 3)
     (0.669, 0.997)
     """
-    if level == known:
+    if level == known or not 0.0 < known < 1.0:
         return ends
     farther = float(special.ndtri(0.5 + 0.5 * level) / special.ndtri(0.5 + 0.5 * known))
     low, high = (value + farther * (end - value) for end in ends)

@@ -13,6 +13,7 @@ from wellcal._arrays.namespaces import NDArray, to_numpy, widen
 from wellcal.measures.estimate import NOT_FINITE, Estimate
 from wellcal.measures.running.accumulator import Accumulator
 from wellcal.measures.scores.casewise import (
+    effective_cases,
     nll_of_cases,
     not_finite,
     pinball_of_cases,
@@ -104,11 +105,13 @@ class RunningMean(Accumulator):
         with np.errstate(invalid="ignore"):
             shift = first / total
             spread = quadratic - 2.0 * shift * linear + shift**2 * squares
-        error = None
-        if self.n > 1:
+        error, known = None, dict(self.provenance)
+        cases = effective_cases(float(total), float(squares)) if self.weighted else float(self.n)
+        if cases > 1.0:
             spread = max(float(spread), 0.0) if math.isfinite(spread) else math.nan
-            error = math.sqrt(spread * self.n / (self.n - 1.0)) / float(total)
-        known = {**self.provenance, **({"weights": "given"} if self.weighted else {})}
+            error = math.sqrt(spread * cases / (cases - 1.0)) / float(total)
+        if self.weighted:
+            known |= {"effective_cases": cases, "weights": "given"}
         estimator = "weighted mean" if self.weighted else "mean"
         value = self.centre + float(shift)
         return Estimate(value, error, SCORES[self.score][0], estimator, self.n, provenance=known)

@@ -235,14 +235,33 @@ def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, 
     )  # a score of weight zero does not count, even an infinite one
     value = xp.sum(w * counted) / xp.sum(w)
     error: Any = None
-    if n > 1:
+    share = w / xp.max(w)  # squares of which are within what numbers hold
+    total, squares = xp.sum(share), xp.sum(share * share)
+    known: dict[str, Any] = {}
+    cases = total**2 / squares
+    if not is_traced(scores) and not is_traced(w):
+        cases = effective_cases(float(to_numpy(total)), float(to_numpy(squares)))
+        known = {"effective_cases": cases}
+    if n > 1 and known.get("effective_cases", 2.0) > 1.0:
         with np.errstate(invalid="ignore"):
-            spread = xp.sum(stop_gradient((w * (counted - value)) ** 2)) * n / (n - 1.0)
+            spread = xp.sum(stop_gradient((w * (counted - value)) ** 2)) * cases / (cases - 1.0)
             error = xp.sqrt(spread) / stop_gradient(xp.sum(w))
         error = error if is_traced(scores) else float(to_numpy(error))
     found = float(value) if is_numpy(xp) else value
-    known = {**({} if provenance is None else provenance), **not_finite(value, counted), "weights": "given"}
+    known = {**(provenance or {}), **not_finite(value, counted), **known, "weights": "given"}
     return Estimate(found, error, name, "weighted mean", n, provenance=known)
+
+
+def effective_cases(total: float, squares: float) -> float:
+    """How many cases with equal weights have a mean of the same variance, from sums of weights and squares.
+
+    Examples
+    --------
+    >>> effective_cases(6.0, 12.0), effective_cases(1.0 + 1e-9, 1.0)
+    (3.0, 1.0)
+    """
+    found = total**2 / squares
+    return 1.0 if found < 1.0 + 1e-6 else found
 
 
 def not_finite(mean: Array, scores: Array) -> dict[str, int]:
