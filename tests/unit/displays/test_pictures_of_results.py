@@ -292,6 +292,29 @@ def test_sizes_of_segments_are_those_of_their_tests() -> None:
     assert display.measure == "as far off as if temperature was so wrong"
 
 
+def test_intervals_of_segments_reach_as_far_as_either_side_does() -> None:
+    """Where nothing was found an error may be on either side: which is likelier is a matter of chance."""
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=200)
+    kind = np.repeat(["a", "b"], 100)
+    segments = segments_alone(rng.normal(mu), wc.Normal(mu, np.ones(200)), {"kind": kind}, n_resamples=99)
+    display = SegmentsDisplay.from_result(segments)
+    assert display.rejected == (False, False)
+    sizes = {f"{one.where}, ": one.test.yardstick for one in segments.segments}
+    for row, high in zip(display.rows, display.high, strict=True):
+        (size,) = (size for where, size in sizes.items() if row.startswith(where))
+        assert len(size.bounds) == 2
+        assert high >= max(np.inf if bound.open else abs(bound.ratio - 1.0) for bound in size.bounds)
+
+
+def test_correlations_of_some_coordinates_say_of_which() -> None:
+    y = np.random.default_rng(0).normal(size=(60, 14))
+    pred = wc.DiagonalNormal(np.zeros((60, 14)), np.ones((60, 14)))
+    display = CorrelationsDisplay.from_predictions(y, pred, test=False, rng=0)
+    told = " ".join(" ".join(text.get_text().split()) for text in display.ax_.texts)
+    assert "of 66 pairs that are farthest off, of 12 of the 14 coordinates;" in told
+
+
 def test_a_segment_that_is_wrong_is_not_drawn_at_zero() -> None:
     display = SegmentsDisplay(
         ("a", "b"), (np.nan, 0.4), (0.0, 0.1), (0.3, 9.0), (True, True), "as far off as if", n_segments=2
