@@ -88,3 +88,18 @@ def test_mmce_takes_weights() -> None:
     pred = wc.Categorical(PROBS)
     expected = wc.mmce(LABELS[repeated], pred[repeated]).value
     assert wc.mmce(LABELS, pred, weights=COUNTS).value == pytest.approx(expected, rel=1e-10)
+
+
+def test_measures_that_weights_forbid_are_told_and_those_of_other_families_are_not() -> None:
+    running = wc.RunningMeasures()
+    y, pred = np.array([0.1, 0.4, -0.3]), wc.Normal(np.zeros(3), np.ones(3))
+    running.update(y, pred, weights=[1.0, 2.0, 3.0])
+    both = wc.RunningMeasures()
+    both.merge(running)
+    for found in (running.result(), both.result()):
+        assert found.forbidden == ("coverage", "pit", "skce")
+        assert "left out      coverage: weights have no meaning for coverage: " in repr(found)
+        assert "ece" in found.left_out  # as of all normals
+    plain = wc.RunningMeasures()
+    plain.update(y, pred)
+    assert plain.result().forbidden == ()

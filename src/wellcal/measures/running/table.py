@@ -197,6 +197,7 @@ class RunningMeasures:
             name: RunningMean(name) if name in SCORES else others[name] for name in dict.fromkeys(names)
         }
         self._left_out: dict[str, str] = {}
+        self._without_weights: list[str] = []  # that the family has, and weights forbid
         self._ties: Ties | None = None
         self.n_samples = 0
 
@@ -213,7 +214,7 @@ class RunningMeasures:
         checked, predictions = check_inputs(y, pred)
         targets, batch = np.asarray(to_numpy(predictions.align(y))), in_numpy(predictions)
         w = None if weights is None else _checked_weights(per_case(weights, "weights", y, pred), len(batch))
-        before = self._rng.bit_generator.state
+        before, before_these = self._rng.bit_generator.state, self._running
         try:
             # Whether outcomes fall on quantiles too often is known when all were seen.
             with counted_only():
@@ -224,6 +225,9 @@ class RunningMeasures:
             raise
         self._running = grown
         self._left_out.update(reasons)
+        if w is not None:
+            left = {name: unweighted for name, unweighted in before_these.items() if name in reasons}
+            self._without_weights += [name for name in left if _are_for(left[name], targets, batch)]
         self._ties = ties
         self.n_samples += len(batch)
 
@@ -262,6 +266,7 @@ class RunningMeasures:
             self._running = {name: self._running[name].merged(other._running[name]) for name in names}
         self._ties = ties
         self._left_out.update(other._left_out)
+        self._without_weights = list(dict.fromkeys([*self._without_weights, *other._without_weights]))
         self.n_samples += other.n_samples
 
     def result(self) -> Measured:
@@ -280,7 +285,17 @@ class RunningMeasures:
                 if self._chosen:
                     raise
                 forbidden[name] = str(error)
-        return Measured(self.n_samples, found, self._left_out | forbidden, tuple(forbidden))
+        told = (*self._without_weights, *forbidden)
+        return Measured(self.n_samples, found, self._left_out | forbidden, told)
+
+
+def _are_for(running: Accumulator, targets: NDArray, batch: Any) -> bool:
+    """Whether a measure is for such predictions, as the first of them says, without weights."""
+    try:
+        running.updated(targets[:1], batch[:1], None)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _judged(names: Iterable[str]) -> bool:
