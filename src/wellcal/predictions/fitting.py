@@ -149,13 +149,16 @@ def _adding_up(values: NDArray, core: list[int], rest: list[int], *, all_of_them
     used = [k for k in rest if np.nanmax(values[:, k]) > 0.0]
     for tolerance, candidates in ((_EXACT, exact), (_OFF_ONE, [[*core, *used], core])):
         for some in candidates:
-            gaps = values[:_LOOKED_AT, some].sum(axis=1) - 1.0
-            if np.all(np.isnan(gaps)) or np.nanmax(np.abs(gaps)) > tolerance:
-                continue
-            gaps = values[:, some].sum(axis=1) - 1.0
-            if np.nanmax(np.abs(gaps)) <= tolerance and abs(float(np.nanmean(gaps))) <= 0.1 * _OFF_ONE:
+            if all(_about_one(rows[:, some], tolerance) for rows in (values[:_LOOKED_AT], values)):
                 return some
     return []
+
+
+def _about_one(probs: NDArray, tolerance: float) -> bool:
+    gaps = probs.sum(axis=1) - 1.0
+    gaps = gaps[~np.isnan(gaps)]
+    near = len(gaps) > 0 and bool(np.all(np.abs(gaps) <= tolerance))
+    return near and abs(float(gaps.mean())) <= 0.1 * _OFF_ONE
 
 
 def called_by_classes(table: Table, targets: Sequence[str]) -> list[str]:
