@@ -21,7 +21,6 @@ Reading = tuple[dict[str, Any], ColumnReading]
 
 _EXACT, _OFF_ONE = 1e-6, 0.01  # of sums of probabilities, and of those that may have been rounded
 _FEW_OTHERS = 6  # columns that are tried in all combinations
-_LOOKED_AT = 1000  # rows at first
 _BEGINS_AS_NUMBER = re.compile(r"\s*[-+]?[.,]?[0-9]")
 
 
@@ -149,7 +148,7 @@ def _adding_up(values: NDArray, core: list[int], rest: list[int], *, all_of_them
     used = [k for k in rest if np.nanmax(values[:, k]) > 0.0]
     for tolerance, candidates in ((_EXACT, exact), (_OFF_ONE, [[*core, *used], core])):
         for some in candidates:
-            if all(_about_one(rows[:, some], tolerance) for rows in (values[:_LOOKED_AT], values)):
+            if _about_one(values[:, some], tolerance):
                 return some
     return []
 
