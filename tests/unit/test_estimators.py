@@ -357,7 +357,7 @@ def test_intervals_over_blocks_have_students_quantile() -> None:
         blocks = estimate.provenance["blocks"]
         expected = stats.t.interval(level, blocks - 1, float(estimate), estimate.standard_error)
         assert_allclose((interval.low, interval.high), expected, rtol=1e-12)
-        assert (interval.level, interval.method) == (level, "normal")
+        assert (interval.level, interval.method) == (level, "Student")
     assert estimate.confidence_interval() == estimate.confidence_interval(0.95)
 
 
