@@ -17,7 +17,8 @@ from scipy import stats
 
 import wellcal as wc
 from wellcal.kernels import Callable, ExpDistance, Gaussian, Wasserstein
-from wellcal.measures.estimate import Estimate, Interval
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.intervals import Interval
 
 KERNEL = ExpDistance(Wasserstein(), lengthscale=0.5) @ Gaussian(2.0)
 FULL = Estimate(0.0123456789, 0.00123456, "SKCE", "unbiased", 150, KERNEL, {"expectations": "closed"})

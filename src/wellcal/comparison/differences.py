@@ -14,7 +14,7 @@ from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, flag, number, text
 from wellcal.kernels.base import Kernel
-from wellcal.measures.estimate import Interval
+from wellcal.measures.intervals import Interval
 from wellcal.measures.presentation import Presentable, Row, plain
 
 

@@ -14,7 +14,8 @@ from wellcal.comparison.models import LEFT_OUT, SKCE, gate
 from wellcal.comparison.shares import decided, explained, shares_of
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
-from wellcal.measures.estimate import Estimate, Interval, estimate_text
+from wellcal.measures.estimate import Estimate, estimate_text
+from wellcal.measures.intervals import Interval
 from wellcal.measures.presentation import KERNEL, Presentable, Row, plain, pvalue_phrase, within
 
 MOST_NAMES = 4

@@ -16,7 +16,8 @@ from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.result import TestResult
 from wellcal.measures._kce import kce
 from wellcal.measures.binned import ece
-from wellcal.measures.estimate import NOT_FINITE, Estimate, Interval
+from wellcal.measures.estimate import NOT_FINITE, Estimate
+from wellcal.measures.intervals import Interval
 from wellcal.measures.quantiles import (
     IntervalCoverage,
     QuantileCalibration,

@@ -49,7 +49,7 @@ from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.tolerance import ToleranceResult
 from wellcal.measures._local_discrepancy import LocalDiscrepancy
-from wellcal.measures.estimate import Interval
+from wellcal.measures.intervals import Interval
 from wellcal.measures.presentation import Presentable, Shown
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.running.table import Measured

@@ -12,7 +12,8 @@ from wellcal.comparison.differences import Difference, change_in_words
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA, without_pointer
 from wellcal.hypotests.result import TestResult
-from wellcal.measures.estimate import Estimate, Interval
+from wellcal.measures.estimate import Estimate
+from wellcal.measures.intervals import Interval
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
 from wellcal.scaling.cross_fitting import CrossFitted
 
