@@ -227,8 +227,9 @@ class Tiled(Engine):
         return tile_shape(problem.room, _elements(problem)) if self.tile is None else self.tile
 
     def _thread_count(self, problem: Problem) -> int:
+        threads = self._threads()
         # A user's function was not written to run twice at a time.
-        return 1 if self.threads is None and calls_user_function(problem.kernel) else self._threads()
+        return 1 if threads > 1 and self.threads is None and calls_user_function(problem.kernel) else threads
 
     def _threads(self) -> int:
         return usual_threads() if self.threads is None else self.threads
