@@ -166,7 +166,7 @@ def skce(
     given = predictions
     if len(predictions) >= FEWEST and isinstance(engine, str) and engine == "auto":
         targets, predictions, weights = _nearer(targets, predictions, weights, kernel)
-    with nullcontext() if told is None and len(predictions) < _NOT_TOLD else following(told):
+    with nullcontext() if told is None and _is_short(len(predictions), block_size) else following(told):
         if kernel is None:
             kernel = default_kernel(predictions, expectations=expectations)
         problem = prepare_checked(targets, predictions, kernel, expectations=expectations)
@@ -192,6 +192,11 @@ def skce(
     if isinstance(predictions, Samples) and shares is None:  # of which a picture tells draws from a pool
         found.with_given(kept, predictions)
     return found.with_cases(Cases(kept, predictions, kernel, expectations, shares))
+
+
+def _is_short(n: int, block_size: BlockSize) -> bool:
+    """Whether so few pairs are visited that nobody waits for them."""
+    return n < _NOT_TOLD or (isinstance(block_size, int) and n * block_size < 4 * _NOT_TOLD)
 
 
 def _nearer(
