@@ -138,3 +138,37 @@ def test_columns_that_are_zero_are_no_classes_and_rare_classes_are_some(rounded:
     lacking = pd.DataFrame({"y": y, "cat": cat, "dog": 0.995 - cat, "weight": np.linspace(0.1, 1.0, 12)})
     with pytest.raises(ValueError, match="; say it"):
         wc.guess_roles(lacking)
+
+
+@pytest.mark.parametrize("classes", [3, 12, 40])
+@pytest.mark.parametrize("cases", [8, 300])
+def test_columns_called_by_classes_that_were_rounded(classes: int, cases: int) -> None:
+    """What can be normalised is recognised, and the error says that it wants to be."""
+    rng = np.random.default_rng(classes)
+    probs = rng.dirichlet(np.ones(classes), size=cases).round(2)
+    frame = pd.DataFrame(probs, columns=[str(k + 1) for k in range(classes)])
+    frame = frame.assign(y=rng.integers(1, classes + 1, size=cases), weight=rng.random(cases))
+    assert wc.guess_roles(frame).roles == {"probs": [str(k + 1) for k in range(classes)]}
+    assert len(as_cases(frame, normalise=True).y) == cases
+    with pytest.raises(ValueError, match="divide each row of probs by its sum"):
+        as_cases(frame)
+    if cases > 8:  # of which the mean of sums says enough
+        with pytest.raises(ValueError, match="; say it"):
+            wc.guess_roles(frame.drop(columns="1"))
+
+
+def test_of_rounded_columns_those_are_taken_that_add_up_best() -> None:
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(12), size=200).round(2)
+    names = [f"c{k}" for k in range(12)]
+    frame = pd.DataFrame(probs, columns=names).assign(y=np.array(names)[rng.integers(12, size=200)])
+    assert wc.guess_roles(frame.assign(spread=0.01 * (rng.random(200) < 0.3))).roles == {"probs": names}
+
+
+def test_texts_with_commas_are_told_where_nothing_is_found() -> None:
+    """A role by the columns that are left would hide why the others are no numbers."""
+    probs = {"barolo": ["0,25", "0,5"], "barbera": ["0,75", "0,5"], "fold": [0, 1]}
+    told = "'barolo', 'barbera' hold texts, such as '0,25': that looks like a decimal comma: .* decimal=','$"
+    for more in ({}, {"rate": [1, 2]}):
+        with pytest.raises(ValueError, match=told):
+            wc.guess_roles(pd.DataFrame({"y": ["barolo", "barbera"], **probs, **more}))

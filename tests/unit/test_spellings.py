@@ -153,3 +153,34 @@ def test_other_columns_of_a_frame(tmp_path: Path) -> None:
         assert frame.to_pydict() == {"zip": zips, "n": numbers, "y": [1, 2], "rate": [2.5, 2.5]}
     with pytest.raises(ValueError, match="unknown other_columns 'texts'"):
         read_models(path, models=models, other_columns="texts")
+
+
+@pytest.mark.parametrize("others", [{"ver,zip": "--segments"}, {"ver": "--segments", "zip": "--groups"}])
+def test_several_columns_keep_their_spelling_and_so_do_classes(
+    others: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "p.csv"
+    rows = ["1.10,02602,1.10", "1.1,2602,1.1", "1.9,10001,1.1"]
+    path.write_text("ver,zip,y,p_1.1,p_1.10\n" + "".join(f"{row},0.5,0.5\n" for row in rows))
+    models = read_models(path, models={"a": {}}, others=others)
+    for cases in (read_cases(path, others=others), models, *case_batches(path, others=others)):
+        assert cases.y.tolist() == ["1.10", "1.1", "1.1"]
+        assert cases.others["ver"].tolist() == ["1.10", "1.1", "1.9"]
+        assert cases.others["zip"].tolist() == ["02602", "2602", "10001"]
+
+
+@pytest.mark.parametrize("source", ["file", "-"])
+def test_first_lines_that_say_too_little_change_no_spelling(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There it may be a rate or classes, and in the whole file it is classes: all rows are asked then."""
+    monkeypatch.setattr("wellcal.reading.sources.HEAD", 512)
+    content = "y,rate,p_01,p_V27,zip\n" + "1,2,0.5,0.5,02602\n" * 60 + "V27,2,0.5,0.5,2602\n"
+    (tmp_path / "p.csv").write_text(content)
+    path: Path | str = tmp_path / "p.csv"
+    if source == "-":
+        path = "-"
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    cases = read_cases(path, others={"zip": "segments"})
+    assert cases.y.tolist() == ["01"] * 60 + ["V27"]
+    assert cases.others["zip"].tolist() == ["02602"] * 60 + ["2602"]

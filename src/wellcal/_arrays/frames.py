@@ -6,7 +6,6 @@ Frames are looked at through narwhals, which is imported when there is a frame t
 from __future__ import annotations
 
 import importlib
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,12 +15,10 @@ import numpy as np
 from wellcal._arrays.dates import by_its_clocks
 from wellcal._arrays.labels import Labels, labels_of
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.number_texts import about_comma, about_entry, commas_in, first_strange
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError
 
 _SHOWN = 6
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+([eE][-+]?\d+)?\s*")
-_THOUSANDS = re.compile(r"\s*[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*")
-_DECIMAL_POINT = re.compile(r"\s*[-+]?\d+\.\d*([eE][-+]?\d+)?\s*")
 
 
 def is_frame(obj: object) -> bool:
@@ -47,6 +44,8 @@ class Table:
     ----------
     native
         The frame: of pandas, polars or pyarrow, or what else narwhals knows.
+    decimal
+        The sign before decimals in texts, which a file was read with; errors tell of entries by it.
 
     Attributes
     ----------
@@ -56,9 +55,10 @@ class Table:
         Labels of the rows, an index of pandas, or None.
     """
 
-    def __init__(self, native: Any) -> None:
+    def __init__(self, native: Any, decimal: str = ".") -> None:
+        self.decimal = decimal
         if isinstance(native, Table):
-            native = native.native
+            native, self.decimal = native.native, native.decimal
         if not is_frame(native):
             raise TypeError(
                 f"columns are chosen by name from a data frame of pandas, polars or pyarrow, found "
@@ -188,20 +188,33 @@ class Table:
 
     def _not_numbers(self, name: str, values: NDArray, missing: NDArray) -> TypeError:
         told = f"column {name!r} must hold numbers, found text or objects"
-        remedy = "name another column"
-        for row in np.flatnonzero(~missing).tolist():
-            item: Any = values[row]
-            if not isinstance(item, str):
-                shown = f" (of type {type(item).__name__} in "
-                return RowTypeError(told, shown, Row(row), ")", argument=name, remedy=remedy)
-            try:
-                float(item)
-            except ValueError:
-                entries: list[Any] = values[~missing].tolist()
-                remedy = about_comma(item, entries) or _about_entry(item, entries) or remedy
-                shown = f" ({item[:40]!r} in "
-                return RowTypeError(told, shown, Row(row), ")", argument=name, remedy=remedy)
-        return TypeError(f"{told}; convert it to numbers first")
+        rows = np.flatnonzero(~missing)
+        entries: list[Any] = [values[row] for row in rows.tolist()]
+        place = first_strange(entries, self.decimal)
+        if place is None:
+            return TypeError(f"{told}; convert it to numbers first")
+        item, remedy = entries[place], "name another column"
+        shown = f" (of type {type(item).__name__} in "
+        if isinstance(item, str):
+            remedy = about_entry(item, entries, self.decimal) or remedy
+            shown = f" ({item[:40]!r} in "
+        return RowTypeError(told, shown, Row(int(rows[place])), ")", argument=name, remedy=remedy)
+
+    def about_commas(self, names: Sequence[str]) -> str:
+        """Which columns hold texts that look like numbers with commas, and what to do; empty if none does."""
+        found: dict[str, str] = {}
+        entries: list[Any] = []
+        for name in names:
+            if self.decimal == "." and not self.is_numeric(name) and not self.holds_lists(name):
+                column: list[Any] = self._column(name).to_numpy()[~self.missing(name)].tolist()
+                if text := commas_in(column):
+                    found[name] = text
+                    entries.extend(column)
+        if not found:
+            return ""
+        first = next(iter(found.values()))
+        hold = f"hold{'s' if len(found) == 1 else ''} texts, such as {first[:40]!r}"
+        return f"{shown_names(list(found))} {hold}: {about_comma(first, entries)}"
 
     def labels(self, name: str) -> NDArray:
         """A column as labels: numbers and truth values as they are, texts and categories by their names."""
@@ -255,38 +268,6 @@ class Table:
         return self._frame.filter(mask).to_native()
 
 
-def about_comma(text: str, column: Sequence[Any]) -> str:
-    """What to do about the comma in a text, by the others in its `column`; empty if it is in no number.
-
-    A comma before three digits may separate thousands: it is called a decimal comma only where another text
-    cannot be read otherwise, since numbers that are read wrongly would be wrong by a factor of 1000.
-
-    Examples
-    --------
-    >>> about_comma("0,5", ["0,5", "1,037"]), about_comma("a", ["a"])
-    ("that looks like a decimal comma: read the file with decimal=','", '')
-    >>> about_comma("1,037", ["1,037", "12,500.5"])
-    'the comma separates thousands: write numbers without it'
-    >>> about_comma("1,037", ["1,037", "950"])
-    "if '1,037' is about 1, read the file with decimal=','; if it is about 1000, write numbers without commas"
-    """
-    point, thousands = _DECIMAL_COMMA.fullmatch(text), _THOUSANDS.fullmatch(text)
-    if not (point or thousands):
-        return ""
-    for other in (other for other in column if isinstance(other, str)):
-        if not _THOUSANDS.fullmatch(other) and _DECIMAL_COMMA.fullmatch(other):
-            return "that looks like a decimal comma: read the file with decimal=','"
-        if _DECIMAL_POINT.fullmatch(other) or (
-            _THOUSANDS.fullmatch(other) and not _DECIMAL_COMMA.fullmatch(other)
-        ):
-            return "the comma separates thousands: write numbers without it"
-    first = text.strip().lstrip("+-").partition(",")[0]
-    return (
-        f"if {text.strip()!r} is about {first}, read the file with decimal=','; if it is about {first}000, "
-        "write numbers without commas"
-    )
-
-
 def missing_values(
     by_column: Mapping[str, int], rows: int, total: int, first: int, *, so_far: bool = False
 ) -> MissingValuesError:
@@ -303,22 +284,6 @@ def missing_values(
         argument=next(iter(by_column)),
         remedy="fill them in, or leave such rows out (wellcal.reading.drop_missing)",
     )
-
-
-def _about_entry(item: str, entries: Sequence[Any]) -> str:
-    """What to do about a text among numbers, or one that says a share in percent; or nothing."""
-    if item.rstrip().endswith("%") and says_number(item.rstrip()[:-1]):
-        return "write shares without the sign, such as 0.25 for 25%"
-    return "mend that entry, or name another column" if any(map(says_number, entries)) else ""
-
-
-def says_number(item: Any) -> bool:
-    """Whether an entry is a number, or a text that says one."""
-    try:
-        float(item)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _no_value(x: Any) -> bool:

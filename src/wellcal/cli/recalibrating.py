@@ -40,12 +40,9 @@ def run(
     from wellcal.reading.writing import with_columns, write_table, written_format
     from wellcal.scaling import cross_fit
 
-    passed_on = "inferred"
+    passed_on, to_text = "inferred", out is not None and written_format(out) in ("csv", "tsv")
     if out is not None:
-        as_text = (
-            written_format(out) in ("csv", "tsv") and given.decimal == "."
-        )  # as numbers are written there
-        passed_on = "written" if as_text else "spelled"
+        passed_on = "written" if to_text and given.decimal == "." else "spelled"  # as numbers are there
     cases = read(given, other_columns=passed_on)
     ((name, pred),) = cases.models.items()
     found = cross_fit(
@@ -54,7 +51,8 @@ def run(
     wrote: list[tuple[str, str]] = []
     if out is not None:
         columns = cases.readings[name].written(found.predictions, cases.frame.column_names)
-        write_table(with_columns(cases.frame, columns), out)
+        are_kept = to_text and (passed_on == "written" or cases.y.dtype.kind not in "iuf")
+        write_table(with_columns(cases.frame, {**(cases.written if are_kept else {}), **columns}), out)
         wrote.append(("written", f"{out}: recalibrated {_listed(columns)}, each case without its own target"))
     if scaling is not None:
         found.scaling.save(scaling)

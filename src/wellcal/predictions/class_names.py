@@ -10,8 +10,9 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import is_missing, label_array, plain_array, real_array
-from wellcal._arrays.frames import says_number, shown_names
+from wellcal._arrays.frames import shown_names
 from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
+from wellcal._arrays.number_texts import says_number
 from wellcal._arrays.ownership import own_copy
 
 _SHOWN = 6  # names that an error lists

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from wellcal._arrays.frames import shown_names
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.number_texts import says_number
 
 _LEVEL = re.compile(r"[^0-9]*?(\d*\.\d+|\d+(?:\.\d*)?)\s*(%?)", re.ASCII)
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)
@@ -35,10 +36,9 @@ def class_labels(parts: Sequence[str], targets: NDArray | None = None) -> list[A
     if kind in (None, "b", "i", "u", "f") and all(_WHOLE.fullmatch(part) for part in parts):
         return [int(part) for part in parts]
     if kind is not None and kind in "iuf":
-        try:
-            numbers = [float(part) for part in parts]
-        except ValueError:
+        if not all(map(says_number, parts)):
             return list(parts)
+        numbers = [float(part) for part in parts]
         if len(set(numbers)) < len(set(parts)):
             twice = next(x for k, x in enumerate(numbers) if x in numbers[:k])
             same = [part for part, x in zip(parts, numbers, strict=True) if x == twice]
@@ -64,10 +64,9 @@ def only_texts(names: Sequence[str]) -> bool:
     """
     if all(name.lower() in TRUTH for name in names):
         return False
-    try:
-        numbers = [float(name) for name in names]
-    except ValueError:
+    if not all(map(says_number, names)):
         return True
+    numbers = [float(name) for name in names]
     alike = len(set(numbers)) < len(set(names))
     return alike or not all(map(_is_spelled, names, numbers))
 

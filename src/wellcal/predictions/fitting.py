@@ -9,17 +9,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.frames import Table, says_number
+from wellcal._arrays.frames import Table
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.number_texts import says_number
 from wellcal._arrays.selecting import Selection
 from wellcal.predictions.column_names import class_labels, only_texts
 from wellcal.predictions.discrete import Bernoulli
 from wellcal.predictions.roles import ColumnReading
+from wellcal.predictions.rounded_sums import rounding_bias
 
 Reading = tuple[dict[str, Any], ColumnReading]
 """A role as it is given, and what it stands for."""
 
-_EXACT, _OFF_ONE = 1e-6, 0.01  # of sums of probabilities, and of those that may have been rounded
+_EXACT = 1e-6  # how far sums of probabilities are from one that were not rounded
 _FEW_OTHERS = 6  # columns that are tried in all combinations
 _BEGINS_AS_NUMBER = re.compile(r"\s*[-+]?[.,]?[0-9]")
 
@@ -47,7 +49,7 @@ def fitting_readings(table: Table, targets: Sequence[str], found: list[Reading])
     return found if mistyped and not fitting else fitting
 
 
-def misfit(table: Table, targets: Sequence[str], found: Sequence[Reading]) -> ValueError:
+def misfit(table: Table, targets: Sequence[str], found: Sequence[Reading], remedy: str = "") -> ValueError:
     """The error about targets that fit none of the readings which the names of columns have."""
     y = cast("NDArray", _labels(table, targets))
     readings = " or ".join(f"[{reading.words()}]" for _, reading in found[:4])
@@ -56,9 +58,10 @@ def misfit(table: Table, targets: Sequence[str], found: Sequence[Reading]) -> Va
     else:
         kind, such = "numbers that are not whole", f"{_broken(y)[0]:g}"
         example = "normal=('mu', 'sigma')"
+    usual = f"say which columns hold what was predicted, e.g. {example}, or the targets, with target="
     return ValueError(
         f"the columns can be read as {readings}, but the targets in {targets[0]!r} are {kind}, such as "
-        f"{such}; say which columns hold what was predicted, e.g. {example}, or the targets, with target="
+        f"{such}; {remedy or usual}"
     )
 
 
@@ -136,7 +139,8 @@ def columns_of_probabilities(table: Table, targets: Sequence[str]) -> list[str]:
 def _adding_up(values: NDArray, core: list[int], rest: list[int], *, all_of_them: bool = False) -> list[int]:
     """Columns whose sum is one in every row that is whole: the core, with as few of the others as it takes.
 
-    Sums of probabilities that were rounded are about one, on average too: else a column is lacking.
+    Sums of probabilities that were rounded are about one, on average too: else a column is lacking. Of two
+    choices the one is taken whose sums are nearer to one on average.
     """
     if all_of_them:
         exact = [rest]
@@ -145,19 +149,19 @@ def _adding_up(values: NDArray, core: list[int], rest: list[int], *, all_of_them
         exact = [[*core, *some] for size in sizes for some in itertools.combinations(rest, size)]
     else:
         exact = [core, [*core, *rest]]
+    for some in exact:
+        gaps = np.abs(_whole(values[:, some]).sum(axis=1) - 1.0)
+        if len(gaps) and gaps.max() <= _EXACT:
+            return some
     used = [k for k in rest if np.nanmax(values[:, k]) > 0.0]
-    for tolerance, candidates in ((_EXACT, exact), (_OFF_ONE, [[*core, *used], core])):
-        for some in candidates:
-            if _about_one(values[:, some], tolerance):
-                return some
-    return []
+    biases = {tuple(some): rounding_bias(_whole(values[:, some])) for some in ([*core, *used], core)}
+    known = {some: bias for some, bias in biases.items() if bias is not None}
+    return list(min(known, key=known.__getitem__)) if known else []
 
 
-def _about_one(probs: NDArray, tolerance: float) -> bool:
-    gaps = probs.sum(axis=1) - 1.0
-    gaps = gaps[~np.isnan(gaps)]
-    near = len(gaps) > 0 and bool(np.all(np.abs(gaps) <= tolerance))
-    return near and abs(float(gaps.mean())) <= 0.1 * _OFF_ONE
+def _whole(rows: NDArray) -> NDArray:
+    """The rows in which nothing is missing."""
+    return rows[~np.isnan(rows).any(axis=1)]
 
 
 def called_by_classes(table: Table, targets: Sequence[str]) -> list[str]:

@@ -89,11 +89,11 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     beyond; a column of lists called draws or samples), rate (lambda), p (prob, probs, proba, probability), in
     small letters or large; for vectors mu_* and sigma_*, or mu_* and cov_*. Where no column has such a name,
     y_std stands for std, y_prob for prob and so on, and pred or y_pred for a mean that has a spread. Columns
-    that are called by the classes are probabilities if they add up to one and all targets are among their
-    names. Readings that the targets do not fit, such as a rate where these are texts, or one probability
-    where they are many numbers that are not whole, are left aside. Where two readings fit, or none does, the
-    error says which, and nothing is chosen. A family that derives from another, with the same parameters, is
-    not guessed.
+    that are called by the classes are probabilities if they add up to one, or to what rounding makes of it,
+    and all targets are among their names. Readings that the targets do not fit, such as a rate where these
+    are texts, or one probability where they are many numbers that are not whole, are left aside. Where two
+    readings fit, or none does, the error says which, and nothing is chosen. A family that derives from
+    another, with the same parameters, is not guessed.
 
     Parameters
     ----------
@@ -122,15 +122,16 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     found = fitting_readings(table, targets, named)
     if not found and (classes := called_by_classes(table, targets)):
         found = [({"probs": classes}, resolve(table.names, "probs", classes))]
+    commas = "" if found else table.about_commas(list(rest))
     if named and not found:
-        raise misfit(table, targets, named)
+        raise misfit(table, targets, named, commas)
     if not found:
         for _, reading in _readings(table, rest, vectors):
             table.numbers(reading.columns)  # they have the names, and an error says why they hold no numbers
         raise ValueError(
             "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
-            f"or rate; the columns are {shown_names(table.names, 12)}; say it, e.g. "
-            + _example(table, targets)
+            f"or rate; the columns are {shown_names(table.names, 12)}; "
+            + (commas or f"say it, e.g. {_example(table, targets)}")
         )
     if len(found) > 1:
         readings = " or ".join(f"[{reading.words()}]" for _, reading in found[:4])

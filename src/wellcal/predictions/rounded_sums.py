@@ -13,6 +13,7 @@ LEAST, MOST = 0.01, 0.1
 
 _FEWEST, _MOST_DECIMALS = 2, 6  # fewer decimals are taken for an accident; single precision shows no more
 _SINGLE = 1e-7  # rounding of single precision
+_ONE_SIDED, _DEVIATIONS = 0.1, 4.0  # of what rounding may do, how much it does on average
 
 
 def with_sum_one(rows: NDArray, name: str) -> NDArray:
@@ -28,18 +29,48 @@ def with_sum_one(rows: NDArray, name: str) -> NDArray:
     """
     sums = rows.sum(axis=1, keepdims=True)
     able = (rows >= 0.0).all(axis=1, keepdims=True)  # of others the family says what is wrong
-    decimals = decimals_shown(rows)
-    reach = reach_of_rounding(rows.shape[1], decimals)
+    reach = reach_of_rounding(rows.shape[1], decimals_shown(rows))
     with asking_what(rows):
         check_rows(
             f"the sum of {name}",
             sums[:, 0],
-            ((np.abs(sums - 1.0) <= reach + _SINGLE * rows.shape[1]) | ~able)[:, 0],
+            (_reached(sums - 1.0, reach, rows.shape[1]) | ~able)[:, 0],
             f"must be one within {reach:g} for normalise=True",
             f"rounding of {rows.shape[1]} classes does not explain what is further off: look at that row",
             argument=name,
         )
     return np.divide(rows, sums, out=rows.copy(), where=able)
+
+
+def rounding_bias(rows: NDArray) -> float | None:
+    """How far sums of probabilities are from 1 on average; None where rounding does not explain that.
+
+    It does where :func:`with_sum_one` takes all rows, and where sums above 1 and below it are about as many:
+    a class that is lacking moves all of them to one side. So do many small probabilities that become zero,
+    for which a tenth of what one row may be off is allowed; and four standard deviations of the mean, as
+    rounding by chance has them.
+
+    Examples
+    --------
+    >>> rounding_bias(np.array([[0.33, 0.33, 0.33], [0.17, 0.17, 0.67]]))
+    0.0
+    >>> rounding_bias(np.array([[0.33, 0.33, 0.3]])) is None
+    True
+    """
+    n, classes = rows.shape
+    if not rows.size or rows.min() < 0.0:
+        return None
+    gaps = rows.sum(axis=1) - 1.0
+    decimals = decimals_shown(rows)
+    reach, deviation = reach_of_rounding(classes, decimals), np.sqrt(classes / 12.0 / n) / 10.0**decimals
+    bias = abs(float(gaps.mean()))
+    allowed = _ONE_SIDED * reach + _DEVIATIONS * deviation
+    return bias if _reached(gaps, reach, classes).all() and bias <= allowed else None
+
+
+def _reached(gaps: NDArray, reach: float, classes: int) -> NDArray:
+    """Which sums are no further from 1 than rounding takes them, and the arithmetic."""
+    return np.abs(gaps) <= reach + _SINGLE * classes
 
 
 def reach_of_rounding(classes: int, decimals: int) -> float:

@@ -127,7 +127,7 @@ def taken_cases(
             raise
     kept = without_missing(table.native, used)
     with among_kept(kept.rows):
-        cases = _taken(Table(kept.frame), targets, found, further)
+        cases = _taken(Table(kept.frame, table.decimal), targets, found, further)
     return replace(cases, dropped=kept.dropped, rows=kept.rows)
 
 
@@ -231,8 +231,11 @@ def read_cases(
     'target: y; normal: loc = mu, scale = sigma'
     """
     given = dict(options or {})
-    table = read_labelled(path, kinds_of(target, [roles], others), **given)
-    with naming_file(path, format=given.get("format")):
+    format, decimal = given.get("format"), given.get("decimal", ".")
+    kinds = kinds_of(path, target, [roles], others, format=format, decimal=decimal)
+    frame, _ = read_labelled(path, kinds, **given)
+    with naming_file(path, format=format):
+        table = Table(frame, decimal)
         return as_cases(table, target, others=others, drop_missing=drop_missing, normalise=normalise, **roles)
 
 
@@ -268,17 +271,19 @@ def case_batches(
     [2, 2, 1]
     """
     given = {name: x for name, x in dict(options or {}).items() if name != "columns"}
+    decimal = given.get("decimal", ".")
     chosen: list[tuple[Selection, ColumnReading]] = []
     used: list[str] = []
 
     def choose(first: Any) -> Chosen:
         with naming_file(path):
-            table = Table(first)
+            table = Table(first, decimal)
             targets, found = found_columns(table, target, roles, normalise)
             further = further_columns(table, others, targets.names)
+            kinds = Kinds(class_targets(targets, found), _labels(table, others))
         chosen.append((targets, found))
         used.extend(dict.fromkeys([*targets.names, *found.columns, *further.values()]))
-        return Chosen(used, Kinds(class_targets(targets, found), _labels(table, others)))
+        return Chosen(used, kinds)
 
     parts = read_batches(path, choose, **given)
     start, dropped = 0, 0
@@ -286,7 +291,7 @@ def case_batches(
     for part in parts:
         with naming_file(path, start, format=given.get("format")):
             try:
-                cases = taken_cases(Table(part), *chosen[0], others, drop_missing)
+                cases = taken_cases(Table(part, decimal), *chosen[0], others, drop_missing)
             except NothingLeftError:
                 dropped += part.num_rows
             except MissingValuesError as error:
@@ -346,14 +351,19 @@ def found_columns(
 
 
 def kinds_of(
+    path: str | os.PathLike[str],
     target: object,
     models: Iterable[Mapping[str, Any]],
     others: Sequence[str] | Mapping[str, str] = (),
     other_columns: str = "inferred",
+    *,
+    format: str | None = None,
+    decimal: str = ".",
 ) -> Callable[[Any], Kinds] | None:
-    """Which columns of a text are read as texts, given its first rows, for the roles of some models.
+    """Which columns of a text are read as texts, given rows of it, for the roles of some models.
 
-    `other_columns` says what those are that hold neither targets nor predictions.
+    `other_columns` says what those are that hold neither targets nor predictions. Errors are those of who
+    takes the columns, about the file.
     """
     known, models = known_roles(), list(models)
     given = [[known[keyword] for keyword in roles if keyword in known] for roles in models]
@@ -364,13 +374,11 @@ def kinds_of(
     if of_numbers and other_columns == "inferred" and not _said_labels(others):
         return None
 
-    def kinds(first: Any) -> Kinds:
-        table = Table(first)
-        try:
+    def kinds(rows: Any) -> Kinds:
+        table = Table(rows, decimal)
+        with naming_file(path, format=format):
             found = [found_columns(table, target, roles) for roles in models]
             labels = _labels(table, others)
-        except (TypeError, ValueError):  # whoever takes the columns says what is wrong
-            return Kinds()
         classes: dict[str, tuple[str, ...]] = {}
         for part in found:  # of several models all classes count
             for column, names in class_targets(*part).items():
@@ -378,15 +386,16 @@ def kinds_of(
         used = {name for targets, reading in found for name in (*targets.names, *reading.columns)}
         rest = [name for name in table.names if name not in used]
         spelled = list(dict.fromkeys([*labels, *(rest if other_columns == "spelled" else ())]))
-        return Kinds(classes, spelled, rest if other_columns == "written" else ())
+        passed_on = [] if other_columns == "inferred" else [name for part in found for name in part[0].names]
+        return Kinds(classes, spelled, rest if other_columns == "written" else (), passed_on)
 
     return kinds
 
 
-def _said_labels(others: Sequence[str] | Mapping[str, str]) -> list[str]:
+def _said_labels(others: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     """Further columns that are said to hold segments or groups, with which nothing is computed."""
     words: Mapping[str, str] = others if isinstance(others, Mapping) else {}
-    return [name for name, word in words.items() if word.lstrip("-") in _CUT]
+    return {name: word for name, word in words.items() if word.lstrip("-") in _CUT}
 
 
 def _labels(table: Table, others: Sequence[str] | Mapping[str, str]) -> list[str]:

@@ -28,6 +28,8 @@ class Kinds:
         that is written.
     written
         Columns that are passed on as they are written.
+    targets
+        Columns of targets that are passed on, too: `kept` has their texts, and the table what these say.
 
     Examples
     --------
@@ -40,20 +42,25 @@ class Kinds:
     classes: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     spelled: Sequence[str] = ()
     written: Sequence[str] = ()
+    targets: Sequence[str] = ()
+    kept: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
     _begun: dict[str, str] = field(default_factory=dict[str, str], init=False)
 
     @property
     def texts(self) -> list[str]:
         """All of them, each once."""
-        return list(dict.fromkeys([*self.classes, *self.spelled, *self.written]))
+        return list(dict.fromkeys([*self.classes, *self.spelled, *self.written, *self.targets]))
 
     def given_to(self, table: Any, decimal: str) -> Any:
         """The next rows of a file, with columns of texts as what they are."""
+        self.kept = {name: table[name] for name in self.targets if name in table.column_names}
         for place, name in enumerate(table.column_names):
             if name in self.classes:
                 table = table.set_column(place, name, as_labels(table[name], self.classes[name], decimal))
             elif name in self.spelled:
                 table = table.set_column(place, name, self._as_begun(name, table[name], decimal))
+            elif name in self.targets:
+                table = table.set_column(place, name, as_spelled(table[name], decimal, exactly=False))
         return table
 
     def _as_begun(self, name: str, texts: Any, decimal: str) -> Any:

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, cast
 
+from wellcal._arrays.number_texts import SAYS_MISSING, number_of
 from wellcal._arrays.selecting import Selection
 from wellcal.predictions.column_names import TRUTH, only_texts
 from wellcal.predictions.roles import ColumnReading
 from wellcal.reading.errors import library
-from wellcal.reading.spellings import in_codes, number_of
+from wellcal.reading.spellings import in_codes
 
 _EXACT = 1 << 53  # up to which numbers hold all whole ones
 
@@ -69,7 +70,7 @@ def as_labels(texts: Any, names: Sequence[str], decimal: str = ".") -> Any:
     """
     pyarrow = library("pyarrow")
     distinct, codes = in_codes(texts)
-    known, missing = set(names), _said_missing() - set(names)
+    known, missing = set(names), SAYS_MISSING - set(names)
     given = [None if text.strip() in missing else text for text in distinct.to_pylist()]
     there = [text for text in given if text is not None]
     numbers = {text: number_of(text, decimal) for text in there}
@@ -99,11 +100,3 @@ def _by_value(values: dict[str, Any]) -> dict[Any, str]:
     """Names by what they say, where no other says the same."""
     counts = Counter(values.values())
     return {value: name for name, value in values.items() if value is not None and counts[value] == 1}
-
-
-def _said_missing() -> set[str]:
-    """What says, among numbers, that a value is missing.
-
-    Options of pyarrow would take it so in all columns, where NA may be North America.
-    """
-    return set(library("pyarrow.csv").ConvertOptions().null_values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from wellcal._arrays.checks import one_of
@@ -40,6 +40,8 @@ class ModelCases:
         Which columns hold the predictions of each model.
     rows
         Positions in the file of the rows that were kept; None where none was dropped.
+    written
+        Targets as they are written in a text file, by column, where `other_columns` are not "inferred".
 
     Examples
     --------
@@ -61,6 +63,7 @@ class ModelCases:
     frame: Any
     readings: dict[str, ColumnReading]
     rows: NDArray | None = None
+    written: dict[str, NDArray] = field(default_factory=dict[str, NDArray])
 
 
 def read_models(
@@ -102,9 +105,11 @@ def read_models(
     """
     one_of(other_columns, "other_columns", OTHER_COLUMNS)
     given = dict(options or {})
-    frame = read_labelled(path, kinds_of(target, models.values(), others, other_columns), **given)
-    with naming_file(path, format=given.get("format")):
-        table = Table(frame)
+    format, decimal = given.get("format"), given.get("decimal", ".")
+    wanted = kinds_of(path, target, models.values(), others, other_columns, format=format, decimal=decimal)
+    frame, kinds = read_labelled(path, wanted, **given)
+    with naming_file(path, format=format):
+        table = Table(frame, decimal)
         found = {name: found_columns(table, target, role, normalise) for name, role in models.items()}
         further = list(further_columns(table, others).values())
         dropped, rows = 0, None
@@ -112,7 +117,7 @@ def read_models(
         used = list(dict.fromkeys(name for part in (*columns, further) for name in part))
         if drop_missing:
             kept = without_missing(table.native, used)
-            table, dropped, rows = Table(kept.frame), kept.dropped, kept.rows
+            table, dropped, rows = Table(kept.frame, decimal), kept.dropped, kept.rows
         with among_kept(rows):
             cases = {
                 name: taken_cases(table, targets, reading, others, False, used)
@@ -128,4 +133,5 @@ def read_models(
         table.native,
         {name: reading for name, (_, reading) in found.items()},
         rows,
+        {name: texts.to_numpy()[... if rows is None else rows] for name, texts in kinds.kept.items()},
     )

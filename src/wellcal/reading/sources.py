@@ -126,6 +126,12 @@ class SourceFile:
                 head = file.read(size)
         return replace(self, head=head, ended=len(head) < size)
 
+    def in_hand(self) -> SourceFile:
+        """The same file, which can be read again: of standard input that takes all of its bytes."""
+        if self.path is not None or self.ended:
+            return self
+        return replace(self, head=self.head + sys.stdin.buffer.read(), ended=True)
+
     def without_separator(self, encoding: str) -> SourceFile:
         """A table as text without the line that says what separates its columns, if it begins with one."""
         if self.format not in ("csv", "tsv"):

@@ -6,24 +6,12 @@ import io
 import re
 from typing import Any
 
+from wellcal._arrays.number_texts import SAYS_MISSING
 from wellcal.reading.errors import library
 
 _NOT_PLAIN = r"^\s*(\+|-?0[0-9]|[0-9]+[eE][0-9]+\s*$)"  # programs write exponents with a sign
 _WHOLE = r"^\s*-?[0-9]{16,}\s*$"  # with more digits than every number holds
 _PADDED = r"{point}[0-9]+0\s*$"
-_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
-
-
-def number_of(text: str, decimal: str = ".") -> float | None:
-    """The number that a text says, as files of numbers have them; None where it says none.
-
-    Examples
-    --------
-    >>> number_of("+1"), number_of("0,5", ","), number_of("V27"), number_of("nan")
-    (1.0, 0.5, None, None)
-    """
-    plain = text.replace(decimal, ".") if decimal != "." else text
-    return float(plain) if _NUMBER.fullmatch(plain) else None
 
 
 def in_codes(texts: Any) -> tuple[Any, Any]:
@@ -32,7 +20,7 @@ def in_codes(texts: Any) -> tuple[Any, Any]:
     return encoded.dictionary, encoded.indices
 
 
-def as_spelled(texts: Any, decimal: str = ".") -> Any:
+def as_spelled(texts: Any, decimal: str = ".", *, exactly: bool = True) -> Any:
     """A column of texts as what they say, unless that would be written otherwise than they are.
 
     Numbers are numbers, unless one has zeros before it or a plus sign, looks like a code (12e3), has more
@@ -46,6 +34,8 @@ def as_spelled(texts: Any, decimal: str = ".") -> Any:
         A chunked array of pyarrow.
     decimal
         The sign before decimals.
+    exactly
+        Whether texts stay texts where something would be lost; otherwise they are what pyarrow finds in them.
 
     Examples
     --------
@@ -66,9 +56,9 @@ def as_spelled(texts: Any, decimal: str = ".") -> Any:
         lines,
         read_options=arrow.ReadOptions(use_threads=False, block_size=len(lines.getvalue()) + 1),
         parse_options=arrow.ParseOptions(newlines_in_values=True),
-        convert_options=arrow.ConvertOptions(decimal_point=decimal),
+        convert_options=arrow.ConvertOptions(decimal_point=decimal, null_values=sorted(SAYS_MISSING)),
     )[0].combine_chunks()
-    if not _is_kept(distinct, found, decimal):
+    if exactly and not _is_kept(distinct, found, decimal):
         return texts
     return pyarrow.chunked_array([found.take(codes)])
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.frames import shown_names
+from wellcal._arrays.row_errors import RowError
 from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.arrays import array_table
 from wellcal.reading.errors import ReadError, library, no_rows, reading
@@ -73,9 +74,10 @@ def read_table(
     >>> wc.as_predictions(table, normal=("mu", "sigma"))
     <Normal: 2 predictions>
     """
-    return read_labelled(
+    table, _ = read_labelled(
         path, None, columns, format=format, decimal=decimal, delimiter=delimiter, encoding=encoding
     )
+    return table
 
 
 def read_labelled(
@@ -87,15 +89,20 @@ def read_labelled(
     decimal: str = ".",
     delimiter: str | None = None,
     encoding: str = "utf8",
-) -> Any:
-    """:func:`read_table`, where `kinds` says, given the first rows of a text, which columns stay texts."""
+) -> tuple[Any, Kinds]:
+    """:func:`read_table`, where `kinds` says, given rows of a text, which columns stay texts; and those.
+
+    The first rows are asked. Where these say too little, all of them are, and the file is read again: an
+    error of `kinds` is one about the whole file.
+    """
     source = source_file(path, format)
     wanted = None if columns is None else [str(name) for name in columns]
+    found = Kinds()
     if source.format in TEXTS:
         text = TextFile(source, wanted, decimal, delimiter, encoding)
-        first = None if kinds is None else text.first_rows()
-        if kinds is not None and first is not None:
-            text.keep(kinds(first))
+        if kinds is not None and source.format != "jsonl":
+            found = _asked(text, kinds)
+            text.keep(found)
         table = text.table()
     elif source.format in ("npz", "npy"):
         table = array_table(source)
@@ -103,7 +110,16 @@ def read_labelled(
         with reading(source.name, source.format):
             table = _parquet(source, wanted) if source.format == "parquet" else _arrow(source)
     with reading(source.name, source.format):
-        return _checked(table, source, wanted)
+        return _checked(table, source, wanted), found
+
+
+def _asked(text: TextFile, kinds: Callable[[Any], Kinds]) -> Kinds:
+    first = text.first_rows()
+    if first is not None:
+        with contextlib.suppress(TypeError, ValueError):  # all rows may say more, or have the same error
+            return kinds(first)
+    text.source = text.source.in_hand()
+    return kinds(text.table())
 
 
 def read_batches(
@@ -190,7 +206,13 @@ def _chosen(
         if set(chosen.columns) <= set(first.column_names):
             return chosen, first
     first = text.with_later_columns(first)
-    return asked(first), first
+    try:
+        return asked(first), first
+    except ValueError as error:
+        about_rows = isinstance(error.__cause__ or error, (RowError, TypeError))
+        if about_rows or not (remedy := text.is_unknown_after(first.num_rows)):
+            raise
+        raise ReadError(f"{error}; {remedy}") from error
 
 
 def _parts(source: SourceFile, text: TextFile | None, wanted: list[str] | None, rows: int) -> Generator[Any]:

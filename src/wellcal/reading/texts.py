@@ -12,7 +12,8 @@ from collections.abc import Generator
 from typing import Any
 
 from wellcal._arrays.advice import advise
-from wellcal._arrays.frames import says_number, shown_names
+from wellcal._arrays.frames import shown_names
+from wellcal._arrays.number_texts import SAYS_MISSING, says_number
 from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.errors import ReadError, library, no_rows, reading, short
 from wellcal.reading.kinds import ChangedKindError, Kinds
@@ -51,6 +52,7 @@ class TextFile:
         self._names: dict[str, str] = {}  # of columns, by how they are written in the header
         self._seen: dict[str, Any] = {}  # types of columns of JSON, in all blocks so far
         self._kinds = Kinds()
+        self._goes_on = False
         self.source, self.encoding = _told_separator(source, _encoding(source, encoding))
         _refuse_nulls(self.source, self.encoding)
         self.delimiter = delimiter or self.source.separator or _delimiter(self.source, self.encoding)
@@ -190,6 +192,15 @@ class TextFile:
         self._look_ahead()
         return self._completed(first)
 
+    def is_unknown_after(self, rows: int) -> str:
+        """What to do where a column is not in the first rows of JSON, and the next cannot be looked at."""
+        if self.source.path is not None or not self._goes_on:
+            return ""
+        return (
+            f"{self.source.name} goes on, and what it has after its first {rows} rows is not known: write "
+            "null where a value is missing, or give the name of a file, which is looked through"
+        )
+
     def _look_ahead(self) -> None:
         """Note the columns of the whole file, where it can be read twice; it is not kept in memory."""
         if self.source.path is not None:
@@ -218,6 +229,7 @@ class TextFile:
             begun, rows = b"", 0
             while True:
                 read = file.read(BLOCK)
+                self._goes_on = len(read) == BLOCK
                 more = read if decoder is None else decoder.decode(read, final=not read).encode()
                 text = begun + more
                 end = text.rfind(b"\n") + 1 if read else len(text)
@@ -256,6 +268,7 @@ class TextFile:
                     if name in written
                 },
                 decimal_point=self.decimal,
+                null_values=sorted(SAYS_MISSING),
                 auto_dict_encode=False,
             ),
         }

@@ -66,6 +66,28 @@ def test_other_columns_are_passed_on_as_they_are_written(run: Run, tmp_path: Pat
     assert written == [rest[k % 2].split(",") for k in range(12)]
 
 
+@pytest.mark.parametrize(
+    ("y", "columns", "row", "decimal"),
+    [
+        (("TRUE", "FALSE"), "id,p", "7,0.5", "."),
+        (("TRUE", "FALSE"), "id;p", "7;0,5", ","),
+        (("1", "01"), "p_01,p_02", "0.5,0.5", "."),
+        (("0.10", "1.50"), "mu,sigma", "0.5,0.5", "."),
+    ],
+)
+def test_targets_are_passed_on_as_they_are_written(
+    run: Run, tmp_path: Path, y: tuple[str, str], columns: str, row: str, decimal: str
+) -> None:
+    sign = ";" if decimal == "," else ","
+    source, out = tmp_path / "preds.csv", tmp_path / "out.csv"
+    rows = "".join(f"{label}{sign}{row}\n" for label in ("", *y * 6))
+    source.write_text(f"y{sign}{columns}\n{rows}")
+    given = ("--drop-missing", "--decimal", decimal, "--resamples", "50")
+    run("recalibrate", str(source), *given, "--out", str(out))
+    written = [line.split(",")[0] for line in out.read_text().splitlines()[1:]]
+    assert written == [*y] * 6
+
+
 @pytest.mark.parametrize("end", ["csv", "tsv", "parquet", "arrow", "jsonl", "npz"])
 def test_recalibrated_probabilities_in_every_format(run: Run, folder: Path, end: str) -> None:
     given = ("--target", "label", "--probs", "p_*")
@@ -123,6 +145,20 @@ def test_standard_input_ranges_numbers_and_rounded_probabilities(run: Run, folde
     assert run("scores", "-", "--target", "label", "--probs", "p_*", "--normalise", text=two_digits).stdout
     far = rounded.replace("0.666", "0.5")
     assert "sum" in run("scores", "-", "--probs", "p_*", "--normalise", text=far, expect=2).stderr
+
+
+def test_a_key_that_comes_late_in_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come after what was looked at, and the error says so; not where all was looked at."""
+    early, late = '{"y": 1, "q": 0.5}\n', '{"y": 1, "q": 0.5, "p": 0.5}\n'
+    given = ("scores", "-", "--bernoulli", "p", "--drop-missing")
+    whole = run(*given, text=early * 40, expect=2).stderr
+    assert "there is no column 'p'" in whole
+    assert "goes on" not in whole
+    monkeypatch.setattr("wellcal.reading.texts.BLOCK", 256)
+    done = run(*given, text=early * 40 + late * 40, expect=2)
+    assert "after its first 13 rows is not known: write null where a value is missing" in done.stderr
+    null = early.replace("}", ', "p": null}')
+    assert run(*given, text=null + early * 40 + late * 40).stdout.startswith("40 cases")
 
 
 def test_classes_have_names(run: Run) -> None:
