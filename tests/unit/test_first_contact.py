@@ -327,6 +327,13 @@ SWAP = r"did you swap y and pred\? the order is \(y, pred\), truth first"
         (PROBS[:, 0], TOP == 0, SWAP),
         ((MU, np.ones(N)), Y, SWAP),
         (stats.norm(MU, 1.0), Y, SWAP),
+        (rng.normal(MU[:, None], 1.0, (N, 9)), Y, rf"in all\); {SWAP}"),
+        (rng.normal(MU, 1.0, (9, N)), Y, rf"in all\); {SWAP}"),
+        (pd.DataFrame(rng.normal(9.0, 1.0, (N, 9))), pd.Series(9.0 + Y), rf"in all\); {SWAP}"),
+        (rng.normal(size=(N, 9, 2)), rng.normal(size=(N, 2)), SWAP),
+        (rng.poisson(3.0, (N, 9)), TOP, SWAP),
+        ({"a": wc.Normal(MU, 1.0), "b": wc.Normal(MU, 2.0)}, Y, SWAP),
+        ({"a": PROBS}, TOP, SWAP),
         (TOP == 0, MU, r"are these logits\? give 1 / \(1 \+ np.exp\(-x\)\)"),
         (TOP, rng.normal(size=(N, 3)), r"in row \d.*are these logits\? give their softmax"),
         (TOP, rng.normal(size=(N, 3)), r"draws from the predictions\? give wc.Samples\(x\)"),
@@ -404,6 +411,23 @@ def test_reports_and_comparisons_ask_about_swapped_arguments() -> None:
         wc.report(PROBS, {"first": words, "second": words})
     with pytest.raises(TypeError, match=r"did you swap y and pred_a\?"):
         wc.compare(PROBS, words, words)
+    several = {"first": wc.Normal(MU, 1.0), "second": wc.Normal(MU, 2.0)}
+    with pytest.raises(TypeError, match=rf"found a dictionary; {SWAP}"):
+        wc.report(several, Y)
+    for given in (several, several["first"]):
+        with pytest.raises(TypeError, match=r"did you swap y and pred_a\? the order is \(y, pred_a\)"):
+            wc.compare(given, Y)  # type: ignore[call-overload]
+    for given, target in ((several, [0.3]), (several, 0.3), ({"a": [0.2]}, wc.Normal([0.0], 1.0))):
+        with pytest.raises(TypeError, match=rf"found a dictionary; {SWAP}"):
+            wc.Monitor().update(given, target)
+
+
+def test_targets_that_are_vectors_are_not_called_swapped() -> None:
+    """A matrix beside probabilities, a column or a vector of classes is something else."""
+    for y, pred in ((rng.integers(0, 2, (N, 2)), PROBS[:, 0]), (Y[:, None], MU), (np.eye(3)[TOP], TOP)):
+        with pytest.raises((TypeError, ValueError)) as found:
+            wc.nll(y, pred)
+        assert "swap" not in str(found.value)
 
 
 @pytest.mark.parametrize("shape", [(N, 20), (N, 3)])

@@ -17,6 +17,7 @@ from wellcal.comparison.shares import compared_pvalue, differences_of
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
+from wellcal.predictions.base import check_truth_first
 
 _ONE = "compare needs two models: give pred_a and pred_b, or a dictionary of models in the place of pred_a"
 
@@ -154,6 +155,7 @@ def compare(
     True
     """
     level = probability(level, "level")
+    check_truth_first(y, "pred_a" if pred_b is None else ", ".join(TWO))
     options: dict[str, Any] = {"expectations": expectations, "engine": engine, "n_resamples": n_resamples}
     if pred_b is not None:
         given: dict[str, object] = {TWO[0]: pred_a, TWO[1]: pred_b}

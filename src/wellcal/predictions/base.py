@@ -467,11 +467,28 @@ def _plain_arrays(pred: object) -> bool:
 
 
 def check_truth_first(y: object, name: str = "pred") -> None:
-    """Reject predictions in the place of observed targets."""
-    if isinstance(y, Predictions):
+    """Reject predictions in the place of observed targets, or several of them in a dictionary.
+
+    Examples
+    --------
+    >>> check_truth_first({"first": [0.2, 0.7], "second": [0.1, 0.9]})
+    Traceback (most recent call last):
+    TypeError: y must be observed targets, found a dictionary; did you swap y and pred? the order is ...
+    """
+    if type(y) is np.ndarray:
+        return
+    if (single := isinstance(y, Predictions)) or _holds_several(y):
+        found = "predictions" if single else "a dictionary"
         raise TypeError(
-            f"y must be observed targets, found predictions; did you swap y and {name}? the order is (y, "
+            f"y must be observed targets, found {found}; did you swap y and {name}? the order is (y, "
             f"{name}), truth first"
         )
-    if type(y) is not np.ndarray:
-        refuse_elsewhere(y, "y")
+    refuse_elsewhere(y, "y")
+
+
+def _holds_several(y: object) -> bool:
+    """Whether an object is a dictionary of more than numbers and labels, such as predictions of models."""
+    if not isinstance(y, Mapping):
+        return False
+    one = (str, bytes, int, float, np.generic)
+    return any(not isinstance(value, one) for value in cast("Mapping[Any, Any]", y).values())

@@ -12,6 +12,7 @@ from wellcal._arrays.namespaces import is_array, namespace
 from wellcal._arrays.row_errors import Row, RowError
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
+from wellcal.predictions.base import check_truth_first
 from wellcal.predictions.mistaken import asked
 
 
@@ -122,9 +123,10 @@ def as_batch(y: Any, pred: Any) -> tuple[Any, Any]:
     >>> as_batch([0, 1], [0.2, 0.8])
     ([0, 1], [0.2, 0.8])
     """
+    check_truth_first(y)  # none of these is a single target
     if isinstance(pred, Predictions):
         shape = pred.event_shape
-        single = len(pred) == 1 and not isinstance(y, Predictions) and _shape(y) == shape
+        single = len(pred) == 1 and _shape(y) == shape
         return ([y] if single else y), pred
     shape, kind = _shape(y), cast("type[Any]", type(pred))
     if issubclass(kind, tuple):

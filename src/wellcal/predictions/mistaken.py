@@ -19,6 +19,7 @@ _POINTS = (
     "are these point predictions? they have no spread: give (mu, sigma), quantiles (wc.Quantiles), draws "
     "(wc.Samples), for counts wc.Poisson, for classes the probability of each"
 )
+_SWAP = "did you swap y and {0}? the order is (y, {0}), truth first"
 _ABOVE_ONE = "a probability is above 1: is it a percentage or a logit, or is that row wrong?"
 
 
@@ -32,7 +33,7 @@ def asked(error: TypeError | ValueError, y: object, pred: object, name: str = "p
     ValueError: pred is refused; are these point predictions? they have no spread: give (mu, sigma), ...
     """
     question = likely_mistake(y, pred, name)
-    if question == _POINTS and isinstance(error, RowError):
+    if question in (_POINTS, _SWAP.format(name)) and isinstance(error, RowError):
         raise error.retold("", question) from error  # what makes probabilities of logits is no remedy then
     if question:
         retell(error, more=question)
@@ -45,6 +46,8 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
     --------
     >>> likely_mistake([0.2, 0.7], [0, 1])
     'did you swap y and pred? the order is (y, pred), truth first'
+    >>> likely_mistake([[1.2, 0.3, 2.0], [4.0, 4.4, 5.1]], [1.3, 4.1])
+    'did you swap y and pred? the order is (y, pred), truth first'
     >>> likely_mistake([[0, 1], [1, 0]], [[0.2, 0.8], [0.7, 0.3]])
     'is y one-hot? give y.argmax(axis=1)'
     >>> likely_mistake([0, 3], [0.2, 0.7])
@@ -52,7 +55,7 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
     """
     try:
         if _swapped(y, pred):
-            return f"did you swap y and {name}? the order is (y, {name}), truth first"
+            return _SWAP.format(name)
         if _one_hot(_numbers(y)):
             return "is y one-hot? give y.argmax(axis=1)"
         return _POINTS if _points(_numbers(y), pred) else ""
@@ -61,7 +64,7 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
 
 
 def _swapped(y: Any, pred: Any) -> bool:
-    """Whether targets look like probabilities or parameters, and predictions like observed classes."""
+    """Whether targets look like probabilities, parameters or draws, and predictions like observations."""
     given = getattr(pred, "probs", pred)
     known = _describes(given)  # they stand where they belong, and would be an array of objects
     if issubclass(type(y), tuple) and len(y) == 2 and all(np.ndim(part) > 0 for part in y):  # (mu, sigma)
@@ -76,8 +79,14 @@ def _swapped(y: Any, pred: Any) -> bool:
     predicted = to_numpy(plain_array(given, "pred"))
     fractions = bool(((targets > 0) & (targets < 1)).any())
     possible = bool(((targets >= 0) & (targets <= 1)).all())
-    if targets.ndim == 2:
-        return predicted.ndim == 1 and len(targets) == len(predicted) and fractions and possible
+    if targets.ndim > 1:
+        if targets.ndim != predicted.ndim + 1:
+            return False
+        if len(targets) == len(predicted) and fractions and possible:
+            return True
+        # Draws, along one of the first two axes: targets of more dimensions than predictions are none.
+        drawn = len(predicted) in targets.shape[:2] and 1 not in targets.shape and not _one_hot(targets)
+        return drawn and not _are_probabilities(predicted)
     return predicted.ndim == 1 and fractions and possible and _are_labels(predicted)
 
 
@@ -105,6 +114,10 @@ def _describes(y: Any) -> bool:
     """Whether an object describes a distribution: of scipy.stats, of torch, or a list of such."""
     one = y[0] if issubclass(type(y), list) and y else y
     return any(hasattr(one, word) for word in ("cdf", "logpdf", "log_prob"))
+
+
+def _are_probabilities(x: NDArray) -> bool:
+    return bool(((x >= 0) & (x <= 1)).all() and ((x > 0) & (x < 1)).any())
 
 
 def _are_labels(x: NDArray) -> bool:

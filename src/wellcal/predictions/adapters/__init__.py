@@ -53,7 +53,9 @@ def as_predictions(obj: object, X: Any = None, /, **roles: Any) -> Predictions:
     Both of scipy.stats' infrastructures are understood, ``stats.norm(mu, sigma)`` and
     ``stats.Normal(mu=mu, sigma=sigma)``. A distribution with scalar parameters is a batch of one, and an
     object that holds one as its attribute `dist`, as NGBoost's do, counts as that. An ensemble is not a list
-    but a `Mixture`. Columns and data frames of pandas keep their index: see :class:`wellcal.Predictions`.
+    but a `Mixture`. Columns and data frames of pandas keep their index, also where they are the `X` of a
+    model: see :class:`wellcal.Predictions`. Random variables of the newer infrastructure have none:
+    scipy.stats makes arrays of their parameters.
 
     With `X`, ``as_predictions(model, X)`` is what a fitted model predicts for these cases:
 
@@ -63,9 +65,13 @@ def as_predictions(obj: object, X: Any = None, /, **roles: Any) -> Predictions:
     classifier with `predict_proba`            `Bernoulli` or `Categorical`, with its `classes_`
     regressor whose `predict` takes            `Normal`: Gaussian processes, Bayesian ridge
     `return_std`
-    NGBoost, or others with `pred_dist`        the family that it predicts
+    NGBoost, or others with `pred_dist`        the family that it predicts; of a classifier the classes
     fitted results of statsmodels              the family of a generalised linear or count model;
-                                               `StudentT` for linear regression
+                                               `StudentT` for linear regression; `Bernoulli` or
+                                               `Categorical` for Logit, Probit and MNLogit, with the classes
+                                               that its targets had; grades for OrderedModel, whose
+                                               support are targets that were numbers, and places of
+                                               those that were ordered categories
     ``{0.1: low, 0.5: median, 0.9: high}``     `Quantiles`, from a regressor for each level
     list of models                             `Mixture` of what each predicts
     function of `X`, PyTorch module            what its result becomes; a module is given tensors in its

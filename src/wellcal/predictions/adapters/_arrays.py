@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.frames import is_frame
 from wellcal._arrays.labels import labels_of
@@ -39,6 +41,24 @@ def from_probabilities(obj: object) -> Predictions:
         "an array of predictions holds probabilities of shape (n,) or (n, C), "
         f"found shape {tuple(array.shape)}; draws from a model are wc.Samples(values)"
     )
+
+
+def with_classes(probs: Any, classes: Any) -> Predictions:
+    """Probabilities ``(n, C)`` of the classes of a model; classes that are numbered from 0 need no names.
+
+    Examples
+    --------
+    >>> with_classes(np.array([[0.2, 0.8]]), ["no", "yes"]).labels()
+    array(['no', 'yes'], dtype='<U3')
+    >>> with_classes(np.array([[0.2, 0.3, 0.5]]), [0, 1, 2])
+    <Categorical: 1 predictions>
+    """
+    names = np.asarray(classes)
+    numbered = names.dtype.kind in "iub" and np.array_equal(names, np.arange(len(names)))
+    batch = Categorical(probs, classes=None if numbered else names)
+    if len(names) != 2:
+        return batch
+    return Bernoulli(batch.probs[:, 1], classes=batch.classes).with_index(batch.case_index)
 
 
 def _from_frame(frame: Any) -> Predictions:

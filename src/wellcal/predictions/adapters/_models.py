@@ -10,23 +10,26 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import plain_array, real_array
+from wellcal._arrays.labels import labels_of
+from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.predictions.adapters._arrays import with_classes
+from wellcal.predictions.adapters._statsmodels import from_statsmodels, is_of_statsmodels
 from wellcal.predictions.adapters.registry import converted
 from wellcal.predictions.base import Predictions
-from wellcal.predictions.discrete import Bernoulli, Categorical
 from wellcal.predictions.mixture import Mixture
 from wellcal.predictions.normal import Normal
 from wellcal.predictions.quantiles import Quantiles
-from wellcal.predictions.scalar import StudentT
 
 UNDERSTOOD = (
     "a classifier with predict_proba and classes_; a regressor whose predict takes return_std; a model with "
-    "pred_dist, as NGBoost has; fitted results of statsmodels; regressors by quantile level, {0.1: low, 0.9: "
-    "high}; a list of models, whose mixture is taken; a function of X that returns predictions"
+    "pred_dist, as NGBoost has; fitted results of statsmodels for linear, generalised linear, discrete or "
+    "ordered models; regressors by quantile level, {0.1: low, 0.9: high}; a list of models, whose mixture is "
+    "taken; a function of X that returns predictions"
 )
 
 
 def from_model(model: Any, X: Any) -> Predictions:
-    """What a fitted model predicts for cases `X`.
+    """What a fitted model predicts for cases `X`, with the index of `X` where it has one.
 
     Examples
     --------
@@ -34,7 +37,20 @@ def from_model(model: Any, X: Any) -> Predictions:
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["no", "no", "yes", "yes"])
     >>> from_model(LogisticRegression().fit(X, y), X).labels()
     array(['no', 'yes'], dtype='<U3')
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(X, index=["a", "b", "c", "d"])
+    >>> from_model(LogisticRegression().fit(frame, y), frame).case_index.tolist()
+    ['a', 'b', 'c', 'd']
     """
+    found = _predicted(model, X)
+    labels = labels_of(X)
+    # Whoever returns columns has labelled them; a function may predict something else than rows of X.
+    if labels is None or found.case_index is not None or len(labels) != len(found):
+        return found
+    return found.with_index(labels)
+
+
+def _predicted(model: Any, X: Any) -> Predictions:
     if isinstance(model, Mapping):
         return _by_level(cast("Mapping[Any, Any]", model), X)
     if isinstance(model, (list, tuple)):
@@ -72,23 +88,33 @@ def _is_classifier(model: Any) -> bool:
 
 
 def _from_classifier(model: Any, X: Any) -> Predictions:
-    probs = model.predict_proba(X)
+    probs, name = model.predict_proba(X), type(model).__name__
     if isinstance(probs, list):
         raise TypeError(
-            f"{type(model).__name__} predicts {len(cast('list[Any]', probs))} targets at once, and "
+            f"{name} predicts {len(cast('list[Any]', probs))} targets at once, and "
             "probabilities of each by itself; look at one target at a time: "
             "wc.Categorical(model.predict_proba(X)[k], classes=model.classes_[k])"
         )
-    classes = np.asarray(model.classes_)
-    numbered = classes.dtype.kind in "iub" and np.array_equal(classes, np.arange(len(classes)))
-    given: Any = None if numbered else classes
-    if len(classes) == 2:
-        return Bernoulli(probs[:, 1], classes=given)
-    return Categorical(probs, classes=given)
+    classes: Any = model.classes_
+    table = np.asarray(to_numpy(plain_array(probs, "probabilities")))
+    if any(np.ndim(one) > 0 for one in classes) or _are_of_several_targets(table):
+        raise TypeError(
+            f"{name} gives {table.shape[1]} probabilities that do not sum to one: if they are those of as "
+            "many targets at once, look at one at a time, wc.Bernoulli(model.predict_proba(X)[:, k]); if "
+            "they are scores of classes, divide each row by its sum"
+        )
+    return with_classes(probs, classes)
+
+
+def _are_of_several_targets(table: NDArray) -> bool:
+    """Whether columns are probabilities that do not sum to one, but by chance: of labels that go together."""
+    possible = ((table >= 0) & (table <= 1)).all()
+    return bool(possible and (np.abs(table.sum(axis=1) - 1.0) > 1e-3).mean() > 0.5)
 
 
 def _gives_distributions(model: Any) -> bool:
-    return hasattr(model, "pred_dist")
+    """As NGBoost's regressors do; those of its classifiers are no distributions of SciPy."""
+    return hasattr(model, "pred_dist") and not hasattr(model, "predict_proba")
 
 
 def _from_distributions(model: Any, X: Any) -> Predictions:
@@ -96,7 +122,7 @@ def _from_distributions(model: Any, X: Any) -> Predictions:
 
 
 def _gives_probabilistic_regressions(model: Any) -> bool:
-    """Regressors of skpro: `predict_proba` returns a distribution."""
+    """Regressors of skpro: `predict_proba` returns a distribution; NGBoost's classifiers count classes."""
     return hasattr(model, "predict_proba")
 
 
@@ -118,33 +144,6 @@ def _from_return_std(model: Any, X: Any) -> Predictions:
         best = best.best_estimator_
     mean, sd = best.predict(X, return_std=True)
     return Normal(mean, sd)
-
-
-def _is_of_statsmodels(model: Any) -> bool:
-    results = sys.modules.get("statsmodels.base.model")  # whoever fitted one has imported it
-    wrapper = sys.modules.get("statsmodels.base.wrapper")
-    if results is None or wrapper is None:
-        return False
-    return isinstance(model, (results.Results, wrapper.ResultsWrapper))
-
-
-def _from_statsmodels(model: Any, X: Any) -> Predictions:
-    if hasattr(model, "get_distribution"):
-        try:
-            return converted(model.get_distribution(exog=X))
-        except NotImplementedError:  # several classes
-            return Categorical(np.asarray(model.predict(X)))
-    linear: Any = sys.modules.get("statsmodels.regression.linear_model")
-    quantile: Any = sys.modules.get("statsmodels.regression.quantile_regression")
-    results = getattr(model, "_results", model)
-    of_quantile = quantile is not None and isinstance(results, quantile.QuantRegResults)
-    if linear is None or of_quantile or not isinstance(results, linear.RegressionResults):
-        raise TypeError(
-            f"{type(results).__name__} of statsmodels gives no distribution of its targets; give {UNDERSTOOD}"
-        )
-    found = model.get_prediction(X)
-    mean, sd = np.asarray(found.predicted_mean), np.asarray(found.se_obs)
-    return StudentT(float(model.df_resid), mean, sd) if model.use_t else Normal(mean, sd)
 
 
 def _is_function(model: Any) -> bool:
@@ -175,7 +174,7 @@ def _from_module(model: Any, X: Any) -> Predictions:
 
 
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Predictions]], ...] = (
-    (_is_of_statsmodels, _from_statsmodels),
+    (is_of_statsmodels, from_statsmodels),
     (_gives_distributions, _from_distributions),
     (_is_classifier, _from_classifier),
     (_gives_probabilistic_regressions, _from_predict_proba),
