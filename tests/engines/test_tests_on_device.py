@@ -196,4 +196,5 @@ def test_the_median_is_right_where_a_sample_is_not() -> None:
     for step, end in product(range(35, 45), (-1.0, 1e6)):
         values = np.arange(80_000.0)
         values[::step] = end
-        assert defaults._median(values) == np.median(values)
+        found = defaults.middle_values(values, 39_999, 40_000)
+        np.testing.assert_array_equal(found, np.sort(values)[39_999:40_001])

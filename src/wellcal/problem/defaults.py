@@ -247,14 +247,14 @@ def _median(values: Array, count: int | None = None) -> Array:
     low, high = (size - 1) // 2, size // 2
     xp = namespace(values)
     if is_numpy(xp):
-        return 0.5 * np.sum(_middle(values, low, high))
+        return 0.5 * np.sum(middle_values(values, low, high))
     ordered = xp.sort(values)
     if is_torch(xp):  # the middle goes to NumPy anyway
         return np.mean(to_numpy(ordered[low : high + 1]))
     return 0.5 * (ordered[low] + ordered[high])
 
 
-def _middle(values: NDArray, low: int, high: int) -> NDArray:
+def middle_values(values: NDArray, low: int, high: int) -> NDArray:
     """The values at two places next to the middle of their order.
 
     Of many values a sample tells between which two of them the middle is, and only those in between are put
@@ -262,7 +262,7 @@ def _middle(values: NDArray, low: int, high: int) -> NDArray:
 
     Examples
     --------
-    >>> _middle(np.arange(200_000.0)[::-1], 99_999, 100_000)
+    >>> middle_values(np.arange(200_000.0)[::-1], 99_999, 100_000)
     array([ 99999., 100000.])
     """
     size = len(values)
