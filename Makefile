@@ -27,7 +27,7 @@ DOCS := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.installed-docs)
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMEXPR_NUM_THREADS=1
 
 # Memory that arrays give back is kept for the next ones: the system would hand it out page by page again, which
-# took a twentieth of the time. Read by the C library of Linux; others do not know these names.
+# took a thirtieth of the time. Read by the C library of Linux; others do not know these names.
 KEEP_MEMORY := MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_MMAP_THRESHOLD_=1000000000
 
 # Bytecode is kept, whatever the environment says: tests start many processes, and each would compile everything anew.
