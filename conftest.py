@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib.metadata
 import importlib.util
@@ -72,3 +73,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         reporter.write_line(f"FAILED: {len(skipped)} tests were skipped, and CI allows none", red=True)
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure() -> None:
+    """After this pytest looks for garbage five times: not among libraries and tests, which Python ends."""
+    gc.freeze()
+    atexit.register(gc.unfreeze)

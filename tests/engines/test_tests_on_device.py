@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -173,3 +174,27 @@ def test_the_median_distance_of_points_on_a_device_is_that_of_all_pairs(n: int, 
         by_classes = defaults.median_distance(wc.kernels.TotalVariation(), classes, like=like)
     assert by_scale == pytest.approx(np.sqrt(np.median(pdist(points, "sqeuclidean"))), rel=1e-14)
     assert by_classes == pytest.approx(0.5 * np.median(pdist(classes.probs, "cityblock")), rel=1e-14)
+
+
+@pytest.mark.parametrize("order", ["as drawn", "nearest first", "two places", "nearly all in one place"])
+def test_the_median_of_many_distances_is_that_of_all_pairs(order: str) -> None:
+    """Also where most of them tie, and where distances come in order."""
+    rng = np.random.default_rng(4)
+    mean = rng.normal(size=401)
+    if order == "nearest first":
+        mean = np.sort(mean) ** 3
+    elif order != "as drawn":
+        mean = np.where(np.arange(401) < (200 if order == "two places" else 120), 1.0, 0.0)
+        mean += 1e-3 * rng.normal(size=401) * (order == "two places")
+    found = defaults.median_distance(wc.kernels.Wasserstein(), wc.Normal(mean, np.ones(401)))
+    expected = np.sqrt(np.median(pdist(mean[:, None], "sqeuclidean"))) or 1.0
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_median_is_right_where_a_sample_is_not() -> None:
+    """What is looked at first is all at one end."""
+    for step, end in product(range(35, 45), (-1.0, 1e6)):
+        values = np.arange(80_000.0)
+        values[::step] = end
+        found = defaults.middle_values(values, 39_999, 40_000)
+        np.testing.assert_array_equal(found, np.sort(values)[39_999:40_001])

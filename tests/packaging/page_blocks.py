@@ -182,7 +182,9 @@ LIBRARIES = {
     "wellcal": ["wellcal.hypotests", "scipy.stats"],
     "torch": ["torch", "torch._dynamo"],  # optimisers import the second when they take their first step
     "torchmetrics": ["torchmetrics"],
-    "{picture}": ["matplotlib.pyplot", "scipy.signal", "wellcal.reporting"],
+    "{picture}": ["matplotlib.pyplot"],
+    "wc.displays": ["scipy.signal"],
+    "wc.report": ["wellcal.reporting"],
 }
 """What takes long to import, by the word that tells who needs it.
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from wellcal.displays import COLOURS, CYCLE, MARKERS, axes_or_new, style
 
@@ -71,5 +70,7 @@ class ProportionsDisplay:
 
 
 def _interval(count: int, total: int) -> tuple[float, float]:
+    from scipy import stats  # which takes longer to import than all the rest
+
     found = stats.binomtest(int(count), int(total)).proportion_ci(method="wilson")
     return float(found.low), float(found.high)

@@ -253,9 +253,10 @@ def title_of(display: Any) -> str:
 def test_title_is_the_verdict_of_the_one_test(monkeypatch: pytest.MonkeyPatch):
     """By default, with the seed that was given; and the same cases are tested once."""
     y = np.random.default_rng(5).normal(size=60)
-    pred = wc.Normal(np.full(60, 0.8), 1.0)
+    pred = wc.Normal(np.full(60, 0.25), 1.0)
     result = wc.calibration_test(y, pred, rng=3)
     assert result.rejected
+    assert "resamples_of_all_parts" not in result.provenance, "more sets would take long"
     display = CoverageDisplay.from_predictions(y, pred, rng=3)
     assert display.verdict == result.verdict
     assert title_of(display) == in_title(result.verdict)
@@ -306,7 +307,7 @@ def test_without_a_test_the_title_says_what_is_seen():
 def test_titles_of_several_models():
     rng = np.random.default_rng(0)
     y = rng.normal(size=60)
-    result = wc.calibration_test(y, wc.Normal(np.full(60, 2.0), 1.0), rng=0)
+    result = wc.calibration_test(y, wc.Normal(np.full(60, 2.0), 1.0), rng=0, n_resamples=999)
     display = PITDisplay.from_predictions(y, wc.Normal(np.full(60, 2.0), 1.0), result=result, kind="ecdf")
     title = display.ax_.get_title(loc="left").replace("\n", " ")
     assert title.startswith("Miscalibrated (p <= ")
