@@ -14,15 +14,17 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.measures.normal_scores import are_normal, score
+from wellcal.measures.normal_scores import score
 from wellcal.predictions import Predictions
-from wellcal.predictions.alterations import SPREADS, centre_and_scale, kind_of_error
+from wellcal.predictions.alterations import centre_and_scale
 
 DEVIATIONS, RANGES = "standard deviations", "interquartile ranges"
 """Units of shifts: the second where predictions have no finite variance."""
 
 _NODES, _MASSES = np.polynomial.hermite_e.hermegauss(32)
-_WEIGHTS: NDArray = _MASSES / _MASSES.sum()
+WEIGHTS: NDArray = _MASSES / _MASSES.sum()
+"""Of the quantiles of predictions that stand for targets."""
+
 _LEVELS = np.clip(special.ndtr(_NODES), 1e-15, 1.0 - 1e-15)  # where quantiles are finite
 _LEAST_SQUARE = 1e-4  # of a ratio of spreads: draws that are right about the centre, but for rounding
 _MOST_CASES = 64  # that stand for all
@@ -43,7 +45,7 @@ class Units:
     @cached_property
     def unit(self) -> str:
         """What shifts are told in."""
-        return DEVIATIONS if self._predictions is None or self._moments else RANGES
+        return DEVIATIONS if self._predictions is None or self._has_moments else RANGES
 
     def shift(self, mean: float) -> float:
         """How far targets lie above their predictions, from the mean of their scores."""
@@ -58,7 +60,7 @@ class Units:
     # -- scores under errors of all sizes --------------------------------------------------------
 
     @cached_property
-    def _moments(self) -> bool:
+    def _has_moments(self) -> bool:
         batch = self._some
         with np.errstate(invalid="ignore", over="ignore"):
             known = batch.supports("variance") and np.isfinite(np.asarray(batch.variance())).all()
@@ -84,8 +86,8 @@ class Units:
     def _means(self) -> NDArray:
         """Mean scores of targets that are shifted by each of `_SHIFTS`."""
         spread = centre_and_scale(self._some)[1]
-        unit = spread if self._moments else np.asarray(self._some.interquartile_range())
-        found = [float(np.mean(_WEIGHTS @ self._scores(self._quantiles + by * unit))) for by in _SHIFTS]
+        unit = spread if self._has_moments else np.asarray(self._some.interquartile_range())
+        found = [float(np.mean(WEIGHTS @ self._scores(self._quantiles + by * unit))) for by in _SHIFTS]
         return np.maximum.accumulate(found)
 
     @cached_property
@@ -94,7 +96,7 @@ class Units:
         centre = centre_and_scale(self._some)[0]
         off = self._quantiles - centre
         squares = [self._scores(centre + np.exp(by) * off) ** 2 for by in _LOG_FACTORS]
-        found = [0.5 * np.log(max(float(np.mean(_WEIGHTS @ each)), 1e-30)) for each in squares]
+        found = [0.5 * np.log(max(float(np.mean(WEIGHTS @ each)), 1e-30)) for each in squares]
         return np.maximum.accumulate(found)
 
 
@@ -105,6 +107,14 @@ def _interpolated(value: float, at: NDArray, values: NDArray) -> float:
 
 PLAIN = Units()
 """Scores are residuals."""
+
+
+class Told(Units):
+    """Sizes that are in units of the predictions already."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
 
 
 class AmongDraws(Units):
@@ -132,20 +142,3 @@ class AmongDraws(Units):
         """Logarithm of the true spread over that of the draws, from that of errors."""
         square = (1.0 + 1.0 / self._draws) * np.exp(2.0 * spread) - 1.0 / self._draws
         return 0.5 * float(np.log(max(square, _LEAST_SQUARE)))
-
-
-def units_of(predictions: Predictions) -> Units:
-    """Units for scalar predictions that can be shifted and stretched; others keep those of scores.
-
-    Examples
-    --------
-    >>> import wellcal as wc
-    >>> cauchy = units_of(wc.StudentT(np.ones(3), np.zeros(3), np.ones(3)))
-    >>> round(float(np.exp(cauchy.log_spread(np.log(1.267)))), 2)
-    2.0
-    >>> cauchy.unit, round(units_of(wc.Normal(np.zeros(3), np.ones(3))).shift(0.3), 2)
-    ('interquartile ranges', 0.3)
-    """
-    known = predictions.event_shape == () and predictions.continuous and not are_normal(predictions)
-    able = known and predictions.supports("cdf") and predictions.supports("quantile")
-    return Units(predictions) if able and kind_of_error(predictions) == SPREADS else PLAIN

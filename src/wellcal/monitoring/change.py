@@ -17,9 +17,10 @@ from wellcal.hypotests.findings.families import findings_in
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.kernels.base import Kernel
+from wellcal.measures.bent_units import units_of
 from wellcal.measures.estimate import estimate_text
 from wellcal.measures.presentation import Presentable, Row, within
-from wellcal.measures.score_units import Units, units_of
+from wellcal.measures.score_units import Units
 from wellcal.monitoring.evidence import LEVEL
 from wellcal.monitoring.scores import CENTRE, CLASS, LOG_PROBABILITY, SPREAD, Scores, normal_scores
 from wellcal.monitoring.state import Onset

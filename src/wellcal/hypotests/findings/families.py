@@ -26,8 +26,8 @@ from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
 from wellcal.hypotests.setup import Setup
+from wellcal.measures.bent_units import units_of
 from wellcal.measures.normal_scores import FARTHEST_RESIDUAL, standing_of
-from wellcal.measures.score_units import units_of
 from wellcal.measures.wording import percent
 from wellcal.predictions import Normal, Predictions, Quantiles, Samples, simplex
 from wellcal.predictions.class_names import is_ordered

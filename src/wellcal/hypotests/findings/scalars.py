@@ -14,8 +14,9 @@ from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
 from wellcal.hypotests.parts.contrasts import Contrasts
+from wellcal.measures.bent_units import BentUnits
 from wellcal.measures.normal_scores import Standing
-from wellcal.measures.score_units import PLAIN, Units
+from wellcal.measures.score_units import PLAIN, Told, Units
 from wellcal.measures.wording import error_phrase, percent, plain_number, shift_ends, span, wrong_by
 from wellcal.predictions.alterations import SHIFT, SPREADS
 
@@ -27,6 +28,7 @@ EVERYWHERE = (SHIFTED, SPREAD, SKEW, TAILS, "zeros")
 """How names of errors begin that do not go with the prediction."""
 
 _BEYOND, _MIDDLE = "_beyond", "_middle"
+_OFF_BY, _RATIO = ("_off by", "_off by, plain"), ("_ratio", "_ratio, plain")  # where scores are bent
 _NORMAL_MAD = 0.6744897501960817
 _FAR, _NEAR = 2.0, 0.5  # standard deviations that are in the tails, and in the middle
 _LEAST_SPREAD = 1e-4  # of targets, in units of the predicted one: less is rounding
@@ -86,15 +88,33 @@ class ScalarClaims(Claims):
             _BEYOND,
             _MIDDLE,
         ]
+        if isinstance(units, BentUnits):
+            self.names += [name for pair in zip(_OFF_BY, _RATIO, strict=True) for name in pair]
 
     def scores(self, targets: NDArray) -> NDArray:
-        """The same as the estimates."""
-        return self.quantities(self.standing(targets), slice(None))
+        """The same as the estimates; sizes in units of the targets are not compared with anything."""
+        found = self.quantities(self.standing(targets), slice(None))
+        return np.pad(found, ((0, 0), (0, 4))) if isinstance(self.units, BentUnits) else found
 
     def estimator(self, targets: NDArray) -> Estimator:
         """From normal scores of all cases."""
         z = self.standing(targets[None])
-        return lambda cases: self.quantities(z[:, cases], cases)[0]
+        if not isinstance(self.units, BentUnits):
+            return lambda cases: self.quantities(z[:, cases], cases)[0]
+        places = [self.names.index(name) for name in (SHIFTED, SPREAD)]
+        seen = self.quantities(z, slice(None))[0][places]
+        sizes, slopes = self.units.together(*seen.tolist())
+        residuals = self.units.residuals(targets)
+
+        def estimate(cases: NDArray) -> NDArray:
+            found = self.quantities(z[:, cases], cases)[0]
+            sized = sizes + slopes @ (found[places] - seen)
+            if residuals is None:
+                return np.concatenate([found, sized, sized])
+            some = residuals[cases]
+            return np.concatenate([found, sized, [some.mean(), 0.5 * np.log(max(float(some.var()), 1e-30))]])
+
+        return estimate
 
     def residuals(self, z: NDArray, cases: NDArray | slice) -> tuple[NDArray, NDArray]:
         """Coefficients of the columns ``(r, k)``, and what is left of scores ``(r, n)``."""
@@ -145,12 +165,16 @@ class ScalarClaims(Claims):
         centres = self.trend_of_the_centre(told, z)
         widths = self.trend_of_the_spread(told, rest[0], every[SPREAD].expected)
         out = [finding for finding in (centres, widths) if finding is not None]
-        if SHIFTED in told and centres is None:
-            out.append(self.shift(told[SHIFTED]))
-            if not self.normal and abs(told[SHIFTED].estimate) > _END:
-                return [_beyond_all(told[SHIFTED])]
-        if SPREAD in told and widths is None:
-            out.append(self.spread(told[SPREAD]))
+        # What goes with the prediction is not told of all cases again.
+        apart = {SHIFTED: centres, SPREAD: widths}
+        single = {name: told[name] for name, trend in apart.items() if name in told and trend is None}
+        if SHIFTED in single and not self.normal and abs(single[SHIFTED].estimate) > _END:
+            return [*out, _beyond_all(single[SHIFTED])]
+        if isinstance(self.units, BentUnits):
+            out += self.bent(single, every, alone=not out)
+        else:
+            out += [self.shift(single[SHIFTED])] if SHIFTED in single else []
+            out += [self.spread(single[SPREAD])] if SPREAD in single else []
         if out and not self.normal:
             return out
         if SKEW in told:
@@ -169,8 +193,17 @@ class ScalarClaims(Claims):
         pvalue = min(told[name].pvalue for name in [*names, *({SHIFTED} & told.keys())])
         # Lines are told by halves and quarters; curves, where there is no line, by finer groups too.
         fine = not any(int(name[len(CENTRE) :]) in self.columns.trend for name in names)
-        manner = shifts(mean_of, self.units)
+        bent = isinstance(self.units, BentUnits)
+        manner = shifts(self._bent_shift, Told(self.units.unit)) if bent else shifts(mean_of, self.units)
         return trend_finding(manner, z, self.summaries, found.reach, pvalue, self.groups, fine=fine)
+
+    def _bent_shift(self, scores: NDArray) -> tuple[float, NDArray]:
+        """How far targets of some cases are off, in units of the predictions, from their scores."""
+        assert isinstance(self.units, BentUnits)
+        mean, of_mean = mean_of(scores)
+        spread, of_spread = log_spread_of(scores - mean)
+        found = self.units.together(mean, spread)
+        return float(found.sizes[0]), found.slopes[0, 0] * of_mean + found.slopes[0, 1] * of_spread
 
     def trend_of_the_spread(self, told: Mapping[str, Found], rest: NDArray, right: float) -> Finding | None:
         """Where spreads are too small or too large."""
@@ -195,6 +228,23 @@ class ScalarClaims(Claims):
         """Spreads that are too small or too large everywhere."""
         return spread_finding(found, self.units)
 
+    def bent(self, told: Mapping[str, Found], every: Mapping[str, Found], *, alone: bool) -> list[Finding]:
+        """The same where scores are bent, in units of the targets.
+
+        Sizes are had in two ways: from scores, which few cases cannot carry, and from residuals, whatever the
+        shape of the targets is. Intervals hold both. A mean or a spread of scores may be off while that of
+        the targets is not. That follows from another error; where there is none, it is told as what it is.
+        """
+        out: list[Finding] = []
+        if SHIFTED in told and not (off := _either(every, _OFF_BY)).low <= 0.0 <= off.high:
+            out.append(shift_finding(off._replace(pvalue=told[SHIFTED].pvalue), Told(self.units.unit)))
+        if SPREAD in told and not (ratio := _either(every, _RATIO)).low <= 0.0 <= ratio.high:
+            out.append(spread_finding(ratio._replace(pvalue=told[SPREAD].pvalue)))
+        if out or not alone:
+            return out
+        tellers = {SHIFTED: place_finding, SPREAD: middle_finding}
+        return [tellers[name](found) for name, found in told.items()]
+
 
 class ShapeClaims(ScalarClaims):
     """Skewness and tails alone: a closer look at families whose first look is at something else."""
@@ -203,6 +253,13 @@ class ShapeClaims(ScalarClaims):
     def tested(self) -> list[str]:
         """Names of quantities that may be told."""
         return [SKEW, TAILS]
+
+
+def _either(every: Mapping[str, Found], names: tuple[str, str]) -> Found:
+    """A quantity that is had in two ways, with an interval that holds those of both."""
+    both = [every[name] for name in names]
+    low, high = min(found.low for found in both), max(found.high for found in both)
+    return both[0]._replace(estimate=0.5 * (low + high), error=0.5 * (high - low) / both[0].reach)
 
 
 def _kurtosis(u: NDArray) -> NDArray:
@@ -246,6 +303,24 @@ def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
     short = error_phrase(SPREADS, ratio, ends=ends)
     sentence = f"{short} ({wrong_by(*ends, ratio)})"
     return Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
+
+
+def place_finding(found: Found) -> Finding:
+    """Targets that lie high or low in their predictions, while their mean does not."""
+    ends = found.low, found.high
+    short = f"targets lie too {'high' if found.estimate > 0.0 else 'low'} in their predictions"
+    scores = f"mean normal score {plain_number(found.estimate)}, {span(*ends)}"
+    return Finding(f"{short} ({scores})", SHIFTED, short, found.estimate, ends, LEVEL, found.pvalue)
+
+
+def middle_finding(found: Found) -> Finding:
+    """Targets that are nearer to the middle of their predictions than these say, or farther from it."""
+    off = found.less(found.expected)
+    ratio, low, high = (float(np.exp(value)) for value in (off.estimate, off.low, off.high))
+    how = "closer to" if ratio < 1.0 else "farther from"
+    short = f"targets lie {how} the middle of their predictions than predicted"
+    times = f"normal scores spread {plain_number(ratio)} times as far as they should, {span(low, high)}"
+    return Finding(f"{short} ({times})", SPREAD, short, ratio, (low, high), LEVEL, found.pvalue)
 
 
 def skew_finding(found: Found) -> Finding:

@@ -1,0 +1,64 @@
+"""Sizes of errors of positive targets and of shares, whose normal scores bend where targets are moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wellcal as wc
+from wellcal.hypotests.findings.families import findings_in
+
+N = 2000
+
+
+def _sizes(y, predictions):
+    return {found.kind: found for found in findings_in(y, predictions, False)}
+
+
+def _gammas(rng, shape):
+    scale = np.exp(0.5 * rng.normal(size=N))
+    return wc.Gamma(np.full(N, shape), scale), scale
+
+
+@pytest.mark.parametrize(
+    ("factor", "shape", "shift", "ratio"),
+    [(1.5, 2.0, 0.5 * np.sqrt(2.0), 1.0 / 1.5), (1.0, 3.0, 1.0 / np.sqrt(2.0), 1.0 / np.sqrt(1.5))],
+    ids=["all of them larger", "another shape"],
+)
+def test_gammas_are_off_by_what_was_planted(factor, shape, shift, ratio):
+    rng = np.random.default_rng(3)
+    predictions, scale = _gammas(rng, 2.0)
+    found = _sizes(factor * rng.gamma(shape, size=N) * scale, predictions)
+    for kind, true in {"shift": shift, "spread": ratio}.items():
+        low, high = found[kind].interval
+        assert low <= true <= high
+        assert high - low < 0.2
+    assert "too small" in found["spread"].sentence  # scores of the second are closer together
+
+
+def test_shares_whose_mean_is_right_have_no_shift():
+    rng = np.random.default_rng(5)
+    found = _sizes(rng.beta(1.0, 2.5, size=N), wc.Beta(np.full(N, 2.0), np.full(N, 5.0)))
+    assert "shift" not in found
+    low, high = found["spread"].interval
+    assert low <= np.sqrt((1.0 + 2.5 + 1.0) / (2.0 + 5.0 + 1.0)) <= high
+
+
+def test_a_trend_is_told_in_units_of_the_targets():
+    rng = np.random.default_rng(7)
+    predictions, scale = _gammas(rng, 2.0)
+    factor = np.where(scale > 1.0, 1.6, 1.0)
+    found = _sizes(factor * rng.gamma(2.0, size=N) * scale, predictions)["trend of the centre"]
+    assert found.interval[0] <= 0.6 * np.sqrt(2.0) <= found.interval[1]
+
+
+def test_scores_that_are_off_alone_are_told_as_scores():
+    """Where means and spreads of targets are right, and those of scores are not."""
+    rng = np.random.default_rng(1)
+    variance = np.log(2.0)
+    y = np.exp(-0.5 * variance + np.sqrt(variance) * rng.normal(size=N))
+    found = findings_in(y, wc.Gamma(np.ones(N), np.ones(N)), False)
+    assert found  # a log-normal of the mean and the standard deviation of an exponential
+    for one in found:
+        assert "standard deviations" not in one.sentence
+        assert "spreads are" not in one.sentence
