@@ -706,3 +706,20 @@ def test_a_score_that_is_infinite_is_said_to_be_left_out() -> None:
     fine = compare(y, p, 0.5 * p + 1.0 / 6.0, **FAST)
     assert "left out" not in repr(fine)
     assert "NLL" in [found.measure for found in fine.differences]
+
+
+def test_cases_of_weight_zero_count_nowhere():
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=120)
+    counts = np.arange(120) % 2 == 0
+    y = mu + np.where(counts, 1.0, 2.5) * rng.normal(size=120)
+    a, b = wc.Normal(mu, np.ones(120)), wc.Normal(mu, np.full(120, 1.5))
+    whole = wc.compare(y, a, b, weights=1.0 * counts, rng=0, n_resamples=99)
+    part = wc.compare(y[counts], a[counts], b[counts], rng=0, n_resamples=99)
+    assert [test.pvalue for test in whole.tests] == [test.pvalue for test in part.tests]
+    assert whole.verdict == part.verdict
+    assert [one.value for one in (whole.a, whole.b)] == pytest.approx([part.a.value, part.b.value], rel=1e-12)
+    assert "count all cases with a weight alike" in repr(whole)
+    several = wc.compare(list(y), {"a": a, "b": b, "c": a}, weights=1.0 * counts, rng=0, n_resamples=199)
+    assert several.n_samples == 60
+    assert "count all cases with a weight alike" in repr(several)

@@ -102,8 +102,9 @@ def compare(
         Nominal coverage of the interval. Whether a model differs from a calibrated one is decided at an
         error rate of ``1 - level``.
     weights
-        How much each case counts, as in :func:`wellcal.skce`. The calibration tests do not use them: a
-        calibrated model has no error under any weights.
+        How much each case counts, as in :func:`wellcal.skce`. Cases of weight zero are left out altogether.
+        The calibration tests, and findings, count all others alike: a calibrated model has no error under any
+        weights.
     names
         What two models are called in the result, ``("forest", "boosting")``; None calls them A and B. Models
         of a dictionary have their names.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.labels import take_cases
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.progress import Stages
 from wellcal._arrays.round_numbers import how_many
@@ -179,7 +180,7 @@ def prepare_models(
     # What errors call them: an argument, or an entry of a dictionary.
     called = {name if name in TWO else f"pred[{name!r}]": pred for name, pred in given.items()}
     batches = same_cases(y, called)
-    chosen = per_case(weights, "weights", y, batches[0])
+    y, batches, w = _that_count(y, batches, per_case(weights, "weights", y, batches[0]))
     common = kernel
     if common is None:
         checked = _checked(y, batches, names)
@@ -189,12 +190,11 @@ def prepare_models(
     n = setups[0].n_samples
     if n < 3:
         raise ValueError(f"a comparison needs at least 3 cases, found {n}; collect more")
-    w = None if chosen is None else check_weights(chosen, n, np.ones(n), at_least=3)
     of_cases = np.ones(n) if w is None else np.asarray(w)
     models: list[Model] = []
     stages = Stages("comparison", len(names) * (_TEST + 1.0))
     # In their own order: with one seed each test is the one that it would be alone.
-    for name, setup, pred, seed in zip(names, setups, given.values(), seeds, strict=True):
+    for name, setup, pred, seed in zip(names, setups, batches, seeds, strict=True):
         targets, batch = setup.targets, setup.predictions
         with stages.part(_TEST):
             test = (
@@ -212,6 +212,21 @@ def prepare_models(
     what = f"a difference between {len(models)} models"
     advise_of_few_resamples(tested, 2.0 * pairs, 1.0 - level, what)
     return Models(tuple(models), common, of_cases, MeanOfWeighted.of(of_cases), level)
+
+
+def _that_count(
+    y: Any, batches: list[Predictions], weights: Any
+) -> tuple[Any, list[Predictions], NDArray | None]:
+    """Cases whose weight is not zero, and their weights: the others count in no test either."""
+    n = len(batches[0])
+    if weights is None:
+        return y, batches, None
+    w = np.asarray(to_numpy(check_weights(weights, n, np.ones(n), at_least=3)))
+    if np.all(w > 0.0) or len(y) != n:  # which is an error of its own
+        return y, batches, w
+    kept = np.flatnonzero(w > 0.0)
+    rows = np.asarray(y, dtype=object) if isinstance(y, (list, tuple)) else y
+    return take_cases(rows, kept), [take_cases(batch, kept) for batch in batches], w[kept]
 
 
 def scores_of_cases(targets: NDArray, predictions: Any) -> dict[str, NDArray]:

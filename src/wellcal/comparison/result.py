@@ -198,9 +198,7 @@ class Comparison(Presentable):
             rows.append(("scores", f"{'; '.join(scores)}{MORE_SAID}"))
         if self.kernel is not None:
             rows.append(("kernel", f"{self.kernel!r}"))
-        if "weights" in self.provenance:
-            rows.append(("weights", str(self.provenance["weights"])))
-        return rows
+        return rows + weighted(self.provenance)
 
 
 def either_way(names: Sequence[str], differences: Sequence[Difference]) -> str:
@@ -255,6 +253,14 @@ def told_beside(differences: Sequence[Difference], provenance: Mapping[str, Any]
     """What numbers of differences mean, and which scores there are no differences in."""
     rows: list[Row] = [("numbers", text) for text in explained(found.measure for found in differences)]
     return rows + ([(LEFT_OUT, str(provenance[LEFT_OUT]))] if LEFT_OUT in provenance else [])
+
+
+def weighted(provenance: Mapping[str, Any]) -> list[Row]:
+    """What weights are worth, and what does not use them: a calibrated model has no error under any."""
+    if "weights" not in provenance:
+        return []
+    alike = "calibration tests, and what is said of each model, count all cases with a weight alike"
+    return [("weights", f"{provenance['weights']}; {alike}")]
 
 
 def unsure(tests: Sequence[TestResult], level: float) -> str:

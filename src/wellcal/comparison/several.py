@@ -25,6 +25,7 @@ from wellcal.comparison.result import (
     side_by_side,
     some_only,
     told_beside,
+    weighted,
 )
 from wellcal.comparison.shares import (
     SHARES,
@@ -300,7 +301,7 @@ class Comparisons(Presentable):
             rows.append(("note", NO_INTERVALS))
         if self.kernel is not None:
             rows.append(("kernel", f"{self.kernel!r}"))
-        return rows
+        return rows + weighted(self.estimates[0].provenance)
 
 
 def _some(names: Sequence[str], what: str) -> str:
