@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of
+from wellcal.hypotests.findings.splits import Summary, fitted, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.normal_scores import Standing
@@ -141,9 +141,8 @@ class ScalarClaims(Claims):
 
     def tell_of(self, told: Mapping[str, Found], every: Mapping[str, Found], z: NDArray) -> list[Finding]:
         """The same from normal scores ``(n,)``."""
-        _, rest = self.residuals(z[None], slice(None))
         centres = self.trend_of_the_centre(told, z)
-        widths = self.trend_of_the_spread(told, rest[0], every[SPREAD].expected)
+        widths = self.trend_of_the_spread(told, z, every[SPREAD].expected)
         out = [finding for finding in (centres, widths) if finding is not None]
         if SHIFTED in told and centres is None:
             out.append(self.shift(told[SHIFTED]))
@@ -172,7 +171,7 @@ class ScalarClaims(Claims):
         manner = shifts(mean_of, self.units)
         return trend_finding(manner, z, self.summaries, found.reach, pvalue, self.groups, fine=fine)
 
-    def trend_of_the_spread(self, told: Mapping[str, Found], rest: NDArray, right: float) -> Finding | None:
+    def trend_of_the_spread(self, told: Mapping[str, Found], z: NDArray, right: float) -> Finding | None:
         """Where spreads are too small or too large."""
         names = [name for name in told if name.startswith(WIDTH)]
         if not names:
@@ -184,8 +183,9 @@ class ScalarClaims(Claims):
             value, influence = log_spread_of(values)
             return value - right, influence
 
-        manner = spreads(measure, self.units)
-        return trend_finding(manner, rest, self.summaries, found.reach, pvalue, self.groups)
+        about, values = fitted(measure, self.columns.columns, z)
+        manner = spreads(about, self.units)
+        return trend_finding(manner, values, self.summaries, found.reach, pvalue, self.groups)
 
     def shift(self, found: Found) -> Finding:
         """Targets that are too high or too low everywhere."""
