@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable
 
@@ -14,7 +15,18 @@ from wellcal.hypotests.findings.claims import Claims, Found
 from wellcal.hypotests.findings.families import claims_of
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.joint import CorrelationTrends, SpreadTrends
+from wellcal.hypotests.findings.splits import Summary, log_spread_of
+from wellcal.hypotests.findings.trends import spreads, trend_finding
 from wellcal.hypotests.findings.vectors import VectorClaims
+from wellcal.measures.wording import (
+    Told,
+    error_told,
+    number_told,
+    percent,
+    ratio_told,
+    shares_apart,
+    shift_told,
+)
 
 FOUND = Found(0.0, 0.0, 1.0, 2.01, 100, 1e-6, 9.0)
 SETS, N = 12, 300
@@ -116,3 +128,47 @@ def test_both_sides_of_a_trend_hold_the_truth(design: Design) -> None:
         held.append(finding.interval[0] <= first <= finding.interval[1])
         held.append(finding.elsewhere[1] <= other <= finding.elsewhere[2])
     assert np.mean(held) >= 0.8
+
+
+# -- digits ------------------------------------------------------------------------------------------------
+
+
+def read(words: str) -> list[float]:
+    return [
+        float(number.replace(",", "")) for number in re.findall(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", words)
+    ]
+
+
+def lies_within(words: Told) -> bool:
+    ends, size = read(words.ends), read(words.size)[0]
+    return len(ends) != 2 or ends[0] <= size <= ends[1]
+
+
+@pytest.mark.parametrize("half", [1e-4, 1e-3, 1e-2, 0.1])
+def test_a_size_lies_within_its_interval_as_it_is_told(half: float) -> None:
+    rng = np.random.default_rng(0)
+    for value in rng.uniform(0.011, 0.985, 40):
+        ends = value - half * rng.uniform(0.1, 1.0) * value, value + half * rng.uniform(0.1, 1.0) * value
+        assert lies_within(number_told(value, ends, percent)), (value, ends)
+        assert lies_within(shares_apart(value, ends, 0.5)), (value, ends)
+        for factor in (0.005, 1.0, 30.0, 2000.0):
+            size, interval = factor * value, (factor * ends[0], factor * ends[1])
+            assert lies_within(number_told(size, interval)), (size, interval)
+            assert lies_within(shift_told(size, interval)), (size, interval)
+            assert lies_within(shift_told(-size, (-interval[1], -interval[0]))), (size, interval)
+            assert lies_within(ratio_told(1.0 + size, (1.0 + interval[0], 1.0 + interval[1])))
+        assert lies_within(ratio_told(value, ends)), (value, ends)
+        assert lies_within(error_told("spreads", value, ends)), (value, ends)
+
+
+def test_sizes_of_trends_have_the_digits_of_their_intervals() -> None:
+    """They were told as 99% (98.6% to 98.7%)."""
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=4000)
+    z = rng.normal(size=4000) / np.where(mu > 0.0, 0.0132, 2.5)
+    finding = trend_finding(spreads(log_spread_of), z, [Summary("predicted mean", mu)], 2.0, 1e-6)
+    assert finding is not None
+    first, other = re.findall(r"([\d.]+)(?:%| times) too \w+ \(([\d.]+)%? to ([\d.]+)", finding.sentence)
+    for size, low, high in (first, other):
+        assert float(low) <= float(size) <= float(high)
+    assert first[0].startswith("98.")

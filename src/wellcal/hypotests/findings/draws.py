@@ -243,7 +243,7 @@ class QuantileClaims(Claims):
 def _fall(found: Found, kind: str, what: str) -> Finding:
     ends = found.share_ends
     told = shares_apart(found.estimate, ends, found.expected)
-    start, said = f"{what} {told.seen} of the time", f"expected {told.said}"
+    start, said = f"{what} {told.size} of the time", f"expected {told.right}"
     texts = f"{start} ({told.ends}), {said}", kind, f"{start}, {said}"
     finding = Finding(*texts, found.estimate, ends, LEVEL, found.pvalue, found.expected)
     return perhaps(finding, found.expected)

@@ -16,7 +16,7 @@ from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.normal_scores import Standing
 from wellcal.measures.score_units import PLAIN, Units
-from wellcal.measures.wording import error_phrase, percent, plain_number, shift_ends, span, wrong_by
+from wellcal.measures.wording import error_told, number_told, percent, shares_apart
 from wellcal.predictions.alterations import SHIFT, SPREADS
 
 SHIFTED, SPREAD, SKEW, TAILS = "shift", "spread", "skew", "tails"
@@ -229,10 +229,8 @@ def _beyond_all(found: Found) -> Finding:
 def shift_finding(found: Found, units: Units = PLAIN) -> Finding:
     """Targets that are too high or too low."""
     size, low, high = (units.shift(value) for value in (found.estimate, found.low, found.high))
-    short = error_phrase(SHIFT, size, units.unit, ends=(low, high))
-    return Finding(
-        f"{short} ({shift_ends(low, high)})", SHIFTED, short, size, (low, high), LEVEL, found.pvalue
-    )
+    short, ends, _ = error_told(SHIFT, size, (low, high), units.unit)
+    return Finding(f"{short} ({ends})", SHIFTED, short, size, (low, high), LEVEL, found.pvalue)
 
 
 def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
@@ -243,8 +241,8 @@ def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
         for value in (from_right.estimate, from_right.high, from_right.low)
     )
     ends = low, high
-    short = error_phrase(SPREADS, ratio, ends=ends)
-    sentence = f"{short} ({wrong_by(*ends, ratio)})"
+    short, told, _ = error_told(SPREADS, ratio, ends)
+    sentence = f"{short} ({told})"
     return Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
 
 
@@ -253,8 +251,9 @@ def skew_finding(found: Found) -> Finding:
     side = "right" if found.estimate > found.expected else "left"
     short = f"targets are skewed to the {side} of their predictions"
     ends = (found.low, found.high)
-    skewness = f"skewness {plain_number(found.estimate)}, {span(*ends)}"
-    return Finding(f"{short} ({skewness})", SKEW, short, found.estimate, ends, LEVEL, found.pvalue)
+    told = number_told(found.estimate, ends)
+    sentence = f"{short} (skewness {told.size}, {told.ends})"
+    return Finding(sentence, SKEW, short, found.estimate, ends, LEVEL, found.pvalue)
 
 
 def tails_finding(found: Found, every: Mapping[str, Found], normal: bool) -> Finding:
@@ -270,18 +269,17 @@ def tails_finding(found: Found, every: Mapping[str, Found], normal: bool) -> Fin
         where = "within half a standard deviation"
         if not normal:
             where = f"in the {_central(_NEAR)}, with the spread put right"
-        shares = (
-            f"{percent(near.estimate)} of them ({span(*ends, percent)}) {where}, "
-            f"{percent(near.expected)} expected"
-        )
+        told = shares_apart(near.estimate, ends, near.expected)
+        shares = f"{told.size} of them ({told.ends}) {where}, {told.right} expected"
         return Finding(f"{short}: {shares}", "two peaks", short, near.estimate, ends, LEVEL, found.pvalue)
     far = every[_BEYOND]
     heavier = found.estimate > found.expected
     short = f"tails are {'heavier' if heavier else 'lighter'} than predicted"
     ends = far.share_ends
+    told = shares_apart(far.estimate, ends, far.expected)
     shares = (
-        f"with the spread put right, {percent(far.estimate)} of targets ({span(*ends, percent)}) are "
+        f"with the spread put right, {told.size} of targets ({told.ends}) are "
         f"{'beyond two standard deviations' if normal else f'outside the {_central(_FAR)}'}, "
-        f"{percent(far.expected)} expected"
+        f"{told.right} expected"
     )
     return Finding(f"{short}: {shares}", TAILS, short, far.estimate, ends, LEVEL, found.pvalue)
