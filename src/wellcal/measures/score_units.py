@@ -109,7 +109,7 @@ PLAIN = Units()
 """Scores are residuals."""
 
 
-class Told(Units):
+class InUnits(Units):
     """Sizes that are in units of the predictions already."""
 
     def __init__(self, unit: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from wellcal.measures.wording import RATIOS, amount, share_of, wrong_by, wrong_phrase
+from wellcal.measures.wording import RATIOS, amount, ratio_told, share_of, wrong_phrase
 
 
 class Bound(NamedTuple):
@@ -53,10 +53,10 @@ class Side(NamedTuple):
         >>> Side(0.64, 0.75, 0.54).sized("spreads"), Side(2.7, 1.5, 10.0, False, True).sized("temperature")
         ('36% too small (25% to 46%)', '2.7 times too high (1.5 to 10 times or more)')
         """
-        ends = wrong_by(min(self.low, self.high), max(self.low, self.high), self.ratio)
+        size, ends, _ = ratio_told(self.ratio, (min(self.low, self.high), max(self.low, self.high)))
         if self.beyond or self.high_beyond:
             ends = f"{amount(self.low) if self.low == self.high else ends} or more"
-        return f"{amount(self.ratio, (self.low, self.high))} {way(kind, self.ratio)} ({ends})"
+        return f"{size} {way(kind, self.ratio)} ({ends})"
 
 
 def way(kind: str, ratio: float) -> str:

@@ -23,6 +23,7 @@ TIMES, ENORMOUS = 2.0, 100.0
 """Ratios from which factors are told in the place of percent, and no number any more."""
 
 _MOST_DIGITS = 6
+_SMALL = 0.01  # shifts below it have one digit, however many zeros come first
 
 
 def plain_number(value: float) -> str:
@@ -32,11 +33,13 @@ def plain_number(value: float) -> str:
     --------
     >>> plain_number(0.3149), plain_number(0.0913), plain_number(-12.3), plain_number(-0.001)
     ('0.31', '0.09', '-12', '0')
+    >>> plain_number(1234.5)
+    '1,234'
     """
     if abs(value) < 0.005:
         return "0"
     if abs(value) >= 9.95:
-        return f"{value:.0f}"
+        return f"{value:,.0f}"
     return f"{value:.2g}" if abs(value) >= 0.995 else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
@@ -90,51 +93,71 @@ def _is_sure(low: float, high: float, show: Format) -> bool:
     return show is percent and (0.0 < high < SURE or 1.0 - SURE < low < 1.0)
 
 
-def shift_ends(low: float, high: float) -> str:
-    """An interval of shifts, in the direction that the sentence names.
+class Told(NamedTuple):
+    """A size and its interval in words, with the same digits; and what is right, where that is told too."""
+
+    size: str
+    ends: str
+    right: str = ""
+
+
+Ends = tuple[float, float]
+"""An interval, low end first."""
+
+
+def number_told(value: float, ends: Ends, show: Format = plain_number) -> Told:
+    """A number and its interval.
 
     Examples
     --------
-    >>> shift_ends(0.2, 0.4), shift_ends(-0.4, -0.2)
-    ('0.2 to 0.4', '0.2 to 0.4')
+    >>> number_told(0.3127, (0.312, 0.314)), number_told(0.21, (0.15, 0.27), percent)
+    (Told(size='0.313', ends='0.312 to 0.314', right=''), Told(size='21%', ends='15% to 27%', right=''))
     """
-    return span(low, high) if high > 0.0 and low + high > 0.0 else span(-high, -low)
+    return Told(as_fine_as(*ends, show)(value), span(*ends, show))
 
 
-def share_span(low: float, high: float) -> str:
-    """An interval of shares, which are between 0 and 1."""
-    return span(min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0), percent)
+def shift_told(size: float, ends: Ends) -> Told:
+    """A shift and its interval, in the direction that it has; next to nothing it is not called 0.
+
+    Examples
+    --------
+    >>> tuple(shift_told(-0.3, (-0.4, -0.2))), tuple(shift_told(-0.3, (-0.7, 0.1)))
+    (('0.3', '0.2 to 0.4', ''), ('0.3', '-0.1 to 0.7', ''))
+    >>> tuple(shift_told(0.004, (0.001, 0.02))), tuple(shift_told(0.312, (0.311, 0.313)))
+    (('0.004', '0.001 to 0.02', ''), ('0.312', '0.311 to 0.313', ''))
+    """
+    low, high = ends if size > 0.0 else (-ends[1], -ends[0])
+    return number_told(abs(size), (low, high), plain_number if abs(size) >= _SMALL else _small_number)
 
 
-class Shares(NamedTuple):
-    """A share that was seen, its interval and the share that was said, in words that tell them apart."""
-
-    seen: str
-    ends: str
-    said: str
+def _small_number(value: float) -> str:
+    return f"{value:.1g}" if 0.0 < abs(value) < _SMALL else plain_number(value)
 
 
-def shares_apart(seen: float, ends: tuple[float, float], said: float) -> Shares:
-    """Shares with whole percents, and with more digits where what was said would read as what was seen.
+def shares_apart(seen: float, ends: Ends, said: float) -> Told:
+    """A share, its interval and the share that was said, with more digits where these would read the same.
 
     Examples
     --------
     >>> shares_apart(0.21, (0.15, 0.27), 0.4)
-    Shares(seen='21%', ends='15% to 27%', said='40%')
+    Told(size='21%', ends='15% to 27%', right='40%')
     >>> shares_apart(0.3312, (0.3303, 0.3321), 0.3333)
-    Shares(seen='33.1%', ends='33.0% to 33.2%', said='33.3%')
+    Told(size='33.1%', ends='33.0% to 33.2%', right='33.3%')
     >>> shares_apart(0.3312, (0.3203, 0.3421), 0.3312)
-    Shares(seen='33%', ends='32% to 34%', said='33%')
+    Told(size='33%', ends='32% to 34%', right='33%')
+    >>> shares_apart(0.3312, (0.3303, 0.3321), 0.5)
+    Told(size='33.1%', ends='33.0% to 33.2%', right='50%')
     """
     low, high = (min(max(end, 0.0), 1.0) for end in ends)
     near = low if said < low else high if said > high else seen  # what it must not read as, beside the share
-    plain = Shares(percent(seen), share_span(low, high), percent(said))
-    if plain.said not in (plain.seen, percent(near)):
+    told = number_told(seen, (low, high), percent)
+    plain = told._replace(right=percent(said))
+    if plain.right not in (percent(seen), percent(near)):
         return plain
     for digits in range(1, _MOST_DIGITS):
-        told, first, last, of, bound = (f"{100.0 * x:.{digits}f}%" for x in (seen, low, high, said, near))
-        if of not in (told, bound):
-            return Shares(told, f"{first} to {last}", of)
+        size, first, last, of, bound = (f"{100.0 * x:.{digits}f}%" for x in (seen, low, high, said, near))
+        if of not in (size, bound) and (first != last or low == high):
+            return Told(size, f"{first} to {last}", of)
     return plain
 
 
@@ -193,15 +216,7 @@ def error_phrase(
     ('targets are 1,234 standard deviations too high', 'targets are 1 standard deviation too high')
     """
     if kind == SHIFT:
-        size = abs(ratio)
-        if size >= 0.995:
-            shown = f"{size:.2g}" if size < 99.5 else f"{size:,.0f}"
-        else:
-            shown = f"{size:.2f}".rstrip("0") if size >= 0.01 else f"{size:.1g}"
-        if ends is not None and ends[0] * ends[1] > 0.0:
-            near, far = sorted(map(abs, ends))
-            fine = as_fine_as(near, far)
-            shown = shown if fine is plain_number else fine(size)
+        shown = shift_told(ratio, (ratio, ratio) if ends is None else ends).size
         return f"targets are {counted(shown, unit)} too {'high' if ratio > 0 else 'low'}"
     what, below, above = RATIOS[kind]
     if ratio == 1.0:
@@ -249,6 +264,31 @@ def wrong_by(low: float, high: float, ratio: float) -> str:
     if high >= ENORMOUS:
         return f"{below} at most, or the other way"
     return f"{'-' if above != '0%' else ''}{above} to {below}"
+
+
+def ratio_told(ratio: float, ends: Ends) -> Told:
+    """A ratio of predicted and true and its interval: how far they are from 1.
+
+    Examples
+    --------
+    >>> tuple(ratio_told(0.0131, (0.0127, 0.0134))), tuple(ratio_told(2.51, (2.4, 2.6)))
+    (('98.69%', '98.66% to 98.73%', ''), ('2.5 times', '2.4 to 2.6 times', ''))
+    """
+    return Told(amount(ratio, ends), wrong_by(*ends, ratio))
+
+
+def error_told(kind: str, ratio: float, ends: Ends, unit: str = DEVIATIONS) -> Told:
+    """An error in words, as `error_phrase` has it, and its interval.
+
+    Examples
+    --------
+    >>> error_told("spreads", 0.79, (0.73, 0.85))
+    Told(size='spreads are 21% too small', ends='15% to 27%', right='')
+    >>> error_told("shift", -0.3, (-0.4, -0.2))
+    Told(size='targets are 0.3 standard deviations too low', ends='0.2 to 0.4', right='')
+    """
+    told = shift_told(ratio, ends) if kind == SHIFT else ratio_told(ratio, ends)
+    return told._replace(size=error_phrase(kind, ratio, unit, ends=ends))
 
 
 def wrong_phrase(ratio: float, ends: tuple[float, float] | None = None) -> str:

@@ -15,7 +15,7 @@ from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.tails import normal_tail
 from wellcal.measures.log_odds import fitted_line
-from wellcal.measures.wording import percent, plain_number, shares_apart, span
+from wellcal.measures.wording import number_told, percent, shares_apart
 
 FREQUENCY, SLOPE, GROUP = "frequency", "slope", "group "
 GROUPED = "group"
@@ -146,8 +146,8 @@ def occurs(
     share, (low, high) = found.share(predicted)
     place = f" {where}" if where else ""
     told = shares_apart(share, (low, high), predicted)
-    said = "" if manner is None else f", predicted {told.said}" + (f" {manner}" if manner else "")
-    often = f"{what} occurs {told.seen} of the time"
+    said = "" if manner is None else f", predicted {told.right}" + (f" {manner}" if manner else "")
+    often = f"{what} occurs {told.size} of the time"
     sentence = f"{often} ({told.ends}){place}{said}"
     short = f"{often}{place}{said}"
     return perhaps(Finding(sentence, kind, short, share, (low, high), LEVEL, found.pvalue), predicted)
@@ -173,7 +173,8 @@ def slope_finding(found: Found) -> Finding:
     """Probabilities that are too extreme, or not enough."""
     size, ends = found.estimate, (found.low, found.high)
     short = f"predicted probabilities {how_extreme(found)}"
-    sentence = f"{short}: slope {plain_number(size)} ({span(*ends)})"
+    told = number_told(size, ends)
+    sentence = f"{short}: slope {told.size} ({told.ends})"
     ratio = (size, max(ends[0], 0.0), ends[1]) if size > 0.0 else None
     return Finding(sentence, SLOPE, short, size, ends, LEVEL, found.pvalue, ratio=ratio)
 

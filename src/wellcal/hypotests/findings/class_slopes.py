@@ -13,7 +13,7 @@ from wellcal.hypotests.findings.binary import how_extreme
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.measures.log_odds import fitted_line
-from wellcal.measures.wording import plain_number, span
+from wellcal.measures.wording import number_told
 
 CLASS_SLOPE = "class slope"
 
@@ -72,5 +72,6 @@ def class_slope(labels: Sequence[str], k: int, found: Found) -> Finding:
     """Probabilities of a class that are too extreme, or not enough."""
     size, ends = found.estimate, (found.low, found.high)
     short = f"probabilities of {labels[k]} {how_extreme(found)}"
-    sentence = f"{short}: slope {plain_number(size)} ({span(*ends)})"
+    told = number_told(size, ends)
+    sentence = f"{short}: slope {told.size} ({told.ends})"
     return Finding(sentence, CLASS_SLOPE, short, size, ends, LEVEL, found.pvalue, classes=(k,))

@@ -16,7 +16,7 @@ from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.parts.classes import counted
 from wellcal.measures.sharpness import best_sharpness
-from wellcal.measures.wording import error_phrase, shares_apart, wrong_by
+from wellcal.measures.wording import error_told, shares_apart
 
 CLASS, TEMPERATURE, CONFIDENCE = "class ", "temperature", "confidence"
 
@@ -105,9 +105,9 @@ class ClassClaims(Claims):
         said = float(self.confidence.mean())
         share, (low, high) = found.share(said)
         told = shares_apart(share, (low, high), said)
-        start = f"the most probable class is right {told.seen} of the time"
-        sentence = f"{start} ({told.ends}), predicted {told.said}"
-        short = f"{start}, predicted {told.said}"
+        start = f"the most probable class is right {told.size} of the time"
+        sentence = f"{start} ({told.ends}), predicted {told.right}"
+        short = f"{start}, predicted {told.right}"
         finding = Finding(sentence, CONFIDENCE, short, share, (low, high), LEVEL, found.pvalue, said)
         return perhaps(finding, said)
 
@@ -147,6 +147,6 @@ def _temperature(found: Found) -> Finding:
     size, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
     short = f"probabilities are {'too extreme' if size > 1.0 else 'not extreme enough'}"
     ratio = 1.0 / size, 1.0 / high, 1.0 / low
-    told = error_phrase(TEMPERATURE, ratio[0], ends=ratio[1:])
-    sentence = f"{short}: {told} ({wrong_by(*ratio[1:], ratio[0])})"
+    told = error_told(TEMPERATURE, ratio[0], ratio[1:])
+    sentence = f"{short}: {told.size} ({told.ends})"
     return Finding(sentence, TEMPERATURE, short, size, (low, high), LEVEL, found.pvalue, ratio=ratio)

@@ -92,8 +92,8 @@ class Confusions(Claims):
         share, (low, high) = found.share(said, often)
         first, second = (without_kind(self.labels[k]) for k in (a, b))
         told = shares_apart(share, (low, high), said)
-        start = f"where {first} is the most probable class, {second} occurs {told.seen} of the time"
-        end = f", predicted {told.said}"
+        start = f"where {first} is the most probable class, {second} occurs {told.size} of the time"
+        end = f", predicted {told.right}"
         return f"{start} ({told.ends}){end}", f"{start}{end}", share, (low, high)
 
     def swapped(self, a: int, b: int, every: Mapping[str, Found]) -> Finding:

@@ -13,7 +13,7 @@ from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.scalars import CENTRE, SHIFTED, SKEW, SPREAD, TAILS, WIDTH, ScalarClaims
 from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.measures.wording import TIMES, amount, percent, plain_number, share_span, span, wrong_by
+from wellcal.measures.wording import TIMES, number_told, ratio_told, shares_apart
 from wellcal.measures.yardstick import in_deviations
 
 ZEROS = "zeros"
@@ -94,8 +94,9 @@ class CountClaims(ScalarClaims):
         """Counts that are too high or too low."""
         ratio, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
         how = f"{'higher' if ratio > 1.0 else 'lower'} than" if ratio < TIMES else "as high as"
-        short = f"counts are {amount(ratio, (low, high))} {how} predicted"
-        sentence = f"{short} ({wrong_by(low, high, ratio)})"
+        told = ratio_told(ratio, (low, high))
+        short = f"counts are {told.size} {how} predicted"
+        sentence = f"{short} ({told.ends})"
         over = 1.0 / ratio, 1.0 / high, 1.0 / low
         unit = in_deviations(self.centre, np.sqrt(self.variance))
         return Finding(
@@ -107,16 +108,16 @@ class CountClaims(ScalarClaims):
         right = found.less(found.expected)
         ratio, low, high = (float(np.exp(2.0 * v)) for v in (right.estimate, right.low, right.high))
         short = f"counts are {'more' if ratio > 1.0 else 'less'} dispersed than predicted"
-        sentence = f"{short} (variance ratio {plain_number(ratio)}, {span(low, high)})"
+        told = number_told(ratio, (low, high))
+        sentence = f"{short} (variance ratio {told.size}, {told.ends})"
         over = ratio**-0.5, high**-0.5, low**-0.5
         return Finding(sentence, "dispersion", short, ratio, (low, high), LEVEL, found.pvalue, ratio=over)
 
 
 def _zeros(found: Found) -> Finding:
-    short = (
-        f"{'more' if found.estimate > found.expected else 'fewer'} zeros than predicted "
-        f"({percent(found.estimate)} against {percent(found.expected)})"
-    )
     ends = found.share_ends
-    sentence = f"{short[:-1]}; {share_span(*ends)})"
+    told = shares_apart(found.estimate, ends, found.expected)
+    more = "more" if found.estimate > found.expected else "fewer"
+    short = f"{more} zeros than predicted ({told.size} against {told.right})"
+    sentence = f"{short[:-1]}; {told.ends})"
     return Finding(sentence, ZEROS, short, found.estimate, ends, LEVEL, found.pvalue)

@@ -11,7 +11,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.findings.scalars import CENTRE, SPREAD, WIDTH, spread_finding
-from wellcal.hypotests.findings.splits import Summary, log_ratio_of, mean_of
+from wellcal.hypotests.findings.splits import Summary, fitted, log_ratio_of, mean_of
 from wellcal.hypotests.findings.trends import (
     CENTRE_TREND,
     SPREAD_TREND,
@@ -91,6 +91,10 @@ class DrawClaims(Claims):
         n = len(columns)
         return [by_case[0] @ columns[:, 1:] / n, relative @ columns[:, self.lines] / n]
 
+    def _fitted(self) -> NDArray:
+        """What errors are freed of before their spread is measured, ``(n, k)``; of a pool, ones alone."""
+        return self.columns.columns
+
     def _members(self) -> NDArray | None:
         """What is known of each member of a pool as the target, ``(4, n, S + 1)``; None without a pool."""
         return None
@@ -108,9 +112,10 @@ class DrawClaims(Claims):
             value, influence = log_ratio_of(values)
             return value - right, influence
 
-        ratios = np.stack([(error - error.mean()) ** 2, expected], axis=1)
-        each = None if members is None else np.stack([members[2] ** 2, members[3]], axis=-1)
-        wide = told_trend(self, told, WIDTH, spreads(measure, self.units), ratios, each)
+        # A bias is no spread, and need not be the same on both sides.
+        about, ratios = fitted(measure, self._fitted(), np.stack([error, expected], axis=1), free=1)
+        each = None if members is None else np.stack([*members[2:], np.ones(members.shape[1:])], axis=-1)
+        wide = told_trend(self, told, WIDTH, spreads(about, self.units), ratios, each)
         out = [finding for finding in (centres, wide) if finding is not None]
         if ABOVE in told and centres is None:
             out.append(_fall(told[ABOVE], ABOVE, f"targets fall {_ABOVE}"))
@@ -238,7 +243,7 @@ class QuantileClaims(Claims):
 def _fall(found: Found, kind: str, what: str) -> Finding:
     ends = found.share_ends
     told = shares_apart(found.estimate, ends, found.expected)
-    start, said = f"{what} {told.seen} of the time", f"expected {told.said}"
+    start, said = f"{what} {told.size} of the time", f"expected {told.right}"
     texts = f"{start} ({told.ends}), {said}", kind, f"{start}, {said}"
     finding = Finding(*texts, found.estimate, ends, LEVEL, found.pvalue, found.expected)
     return perhaps(finding, found.expected)

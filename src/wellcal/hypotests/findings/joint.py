@@ -15,6 +15,7 @@ from wellcal.hypotests.findings.scalars import shift_finding
 from wellcal.hypotests.findings.splits import (
     Summary,
     correlation_of,
+    fitted,
     log_spread_of,
     mean_of,
     name_of_means,
@@ -116,11 +117,12 @@ class SpreadTrends(CentreTrends):
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """The group that shows it best, for each coordinate."""
-        rest = self._rest(targets)
+        z = self._residuals(targets)
 
         def trend(place: int, found: Found) -> Finding | None:
-            manner, reach = spreads(log_spread_of, self.vectors.units), found.reach
-            return trend_finding(manner, rest[:, place], self.summaries, reach, found.pvalue, self.groups)
+            about, values = fitted(log_spread_of, self.columns.columns, z[:, place])
+            manner, reach = spreads(about, self.vectors.units), found.reach
+            return trend_finding(manner, values, self.summaries, reach, found.pvalue, self.groups)
 
         return list(self._told(told, trend))
 
@@ -144,19 +146,20 @@ class CorrelationTrends(JointClaims):
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """The group that shows it best, for the clearest pairs."""
-        rest = self._rest(targets)
+        z = self._residuals(targets)
         out: dict[tuple[int, int], Finding] = {}
         for name, found in told.items():
             a, b, _ = map(int, name.split())
             if (a, b) in out or len(out) == _MOST_PAIRS:
                 continue
-            finding = self._pair(a, b, rest, found)
+            finding = self._pair(a, b, z, found)
             if finding is not None:
                 out[a, b] = finding
         return list(out.values())
 
-    def _pair(self, a: int, b: int, rest: NDArray, found: Found) -> Finding | None:
-        best = best_contrast(correlation_of, rest[:, [a, b]], self.summaries, self.groups)
+    def _pair(self, a: int, b: int, z: NDArray, found: Found) -> Finding | None:
+        about, values = fitted(correlation_of, self.columns.columns, z[:, [a, b]])
+        best = best_contrast(about, values, self.summaries, self.groups)
         if best is None:
             return None
         drawn = self.vectors.residuals(self.draw(_DRAWN))[..., self.chosen][..., [a, b]]

@@ -12,7 +12,7 @@ from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.parts.surprise import Surprise
 from wellcal.measures.normal_scores import Standing
-from wellcal.measures.wording import percent, shares_apart, span
+from wellcal.measures.wording import number_told, percent, shares_apart
 from wellcal.predictions import Predictions
 
 LEVELS, SURPRISE = "levels", "surprise"
@@ -64,8 +64,8 @@ class LevelClaims(Claims):
             where = f"above the {low} quantile"
         ends = found.share_ends
         told = shares_apart(found.estimate, ends, found.expected)
-        start = f"targets fall {where} of their {self.of} {told.seen} of the time"
-        said = f"expected {told.said}"
+        start = f"targets fall {where} of their {self.of} {told.size} of the time"
+        said = f"expected {told.right}"
         texts = f"{start} ({told.ends}), {said}", LEVELS, f"{start}, {said}"
         return perhaps(Finding(*texts, found.estimate, ends, LEVEL, found.pvalue), found.expected)
 
@@ -120,7 +120,12 @@ class SurpriseClaims(Claims):
 def _likely(found: Found) -> Finding:
     less = found.estimate < found.expected
     short = f"targets are {'less' if less else 'more'} likely than predicted"
-    size, right = (f"{value:.3g}" for value in (found.estimate, found.expected))
-    ends = span(found.low, found.high, lambda value: f"{value:.3g}")
-    told = f"{short}: log probability {size} on average ({ends}), expected {right}"
-    return Finding(told, SURPRISE, short, found.estimate, (found.low, found.high), LEVEL, found.pvalue)
+    ends = (found.low, found.high)
+    told = number_told(found.estimate, ends, _three_digits)
+    sentence = f"{short}: log probability {told.size} on average ({told.ends}), "
+    sentence += f"expected {_three_digits(found.expected)}"
+    return Finding(sentence, SURPRISE, short, found.estimate, ends, LEVEL, found.pvalue)
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.3g}"

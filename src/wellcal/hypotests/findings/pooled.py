@@ -103,6 +103,10 @@ class PooledClaims(DrawClaims):
         centres, wide = columns[: len(columns) - lines], columns[len(columns) - lines :]
         return [centres.mean(axis=2).T, (relative * wide).mean(axis=2).T]
 
+    def _fitted(self) -> NDArray:
+        """Their mean alone: a line in the mean of draws would take with it how far that is off by chance."""
+        return np.ones((len(self.pool), 1))
+
     def _members(self) -> NDArray:
         """What is known of each member of a pool as the target, ``(4, n, S + 1)``."""
         return np.swapaxes(self._rows(self.pool.T), 1, 2)

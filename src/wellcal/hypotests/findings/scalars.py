@@ -11,13 +11,13 @@ from scipy.special import ndtr
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
-from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of
+from wellcal.hypotests.findings.splits import Summary, fitted, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.bent_units import BentUnits
 from wellcal.measures.normal_scores import Standing
-from wellcal.measures.score_units import PLAIN, Told, Units
-from wellcal.measures.wording import error_phrase, percent, plain_number, shift_ends, span, wrong_by
+from wellcal.measures.score_units import PLAIN, InUnits, Units
+from wellcal.measures.wording import error_told, number_told, percent, shares_apart
 from wellcal.predictions.alterations import SHIFT, SPREADS
 
 SHIFTED, SPREAD, SKEW, TAILS = "shift", "spread", "skew", "tails"
@@ -161,9 +161,8 @@ class ScalarClaims(Claims):
 
     def tell_of(self, told: Mapping[str, Found], every: Mapping[str, Found], z: NDArray) -> list[Finding]:
         """The same from normal scores ``(n,)``."""
-        _, rest = self.residuals(z[None], slice(None))
         centres = self.trend_of_the_centre(told, z)
-        widths = self.trend_of_the_spread(told, rest[0], every[SPREAD].expected)
+        widths = self.trend_of_the_spread(told, z, every[SPREAD].expected)
         out = [finding for finding in (centres, widths) if finding is not None]
         # What goes with the prediction is not told of all cases again.
         apart = {SHIFTED: centres, SPREAD: widths}
@@ -194,7 +193,7 @@ class ScalarClaims(Claims):
         # Lines are told by halves and quarters; curves, where there is no line, by finer groups too.
         fine = not any(int(name[len(CENTRE) :]) in self.columns.trend for name in names)
         bent = isinstance(self.units, BentUnits)
-        manner = shifts(self._bent_shift, Told(self.units.unit)) if bent else shifts(mean_of, self.units)
+        manner = shifts(self._bent_shift, InUnits(self.units.unit)) if bent else shifts(mean_of, self.units)
         return trend_finding(manner, z, self.summaries, found.reach, pvalue, self.groups, fine=fine)
 
     def _bent_shift(self, scores: NDArray) -> tuple[float, NDArray]:
@@ -205,7 +204,7 @@ class ScalarClaims(Claims):
         found = self.units.together(mean, spread)
         return float(found.sizes[0]), found.slopes[0, 0] * of_mean + found.slopes[0, 1] * of_spread
 
-    def trend_of_the_spread(self, told: Mapping[str, Found], rest: NDArray, right: float) -> Finding | None:
+    def trend_of_the_spread(self, told: Mapping[str, Found], z: NDArray, right: float) -> Finding | None:
         """Where spreads are too small or too large."""
         names = [name for name in told if name.startswith(WIDTH)]
         if not names:
@@ -217,8 +216,9 @@ class ScalarClaims(Claims):
             value, influence = log_spread_of(values)
             return value - right, influence
 
-        manner = spreads(measure, self.units)
-        return trend_finding(manner, rest, self.summaries, found.reach, pvalue, self.groups)
+        about, values = fitted(measure, self.columns.columns, z)
+        manner = spreads(about, self.units)
+        return trend_finding(manner, values, self.summaries, found.reach, pvalue, self.groups)
 
     def shift(self, found: Found) -> Finding:
         """Targets that are too high or too low everywhere."""
@@ -237,7 +237,7 @@ class ScalarClaims(Claims):
         """
         out: list[Finding] = []
         if SHIFTED in told and not (off := _either(every, _OFF_BY)).low <= 0.0 <= off.high:
-            out.append(shift_finding(off._replace(pvalue=told[SHIFTED].pvalue), Told(self.units.unit)))
+            out.append(shift_finding(off._replace(pvalue=told[SHIFTED].pvalue), InUnits(self.units.unit)))
         if SPREAD in told and not (ratio := _either(every, _RATIO)).low <= 0.0 <= ratio.high:
             out.append(spread_finding(ratio._replace(pvalue=told[SPREAD].pvalue)))
         if out or not alone:
@@ -286,10 +286,8 @@ def _beyond_all(found: Found) -> Finding:
 def shift_finding(found: Found, units: Units = PLAIN) -> Finding:
     """Targets that are too high or too low."""
     size, low, high = (units.shift(value) for value in (found.estimate, found.low, found.high))
-    short = error_phrase(SHIFT, size, units.unit, ends=(low, high))
-    return Finding(
-        f"{short} ({shift_ends(low, high)})", SHIFTED, short, size, (low, high), LEVEL, found.pvalue
-    )
+    short, ends, _ = error_told(SHIFT, size, (low, high), units.unit)
+    return Finding(f"{short} ({ends})", SHIFTED, short, size, (low, high), LEVEL, found.pvalue)
 
 
 def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
@@ -300,8 +298,8 @@ def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
         for value in (from_right.estimate, from_right.high, from_right.low)
     )
     ends = low, high
-    short = error_phrase(SPREADS, ratio, ends=ends)
-    sentence = f"{short} ({wrong_by(*ends, ratio)})"
+    short, told, _ = error_told(SPREADS, ratio, ends)
+    sentence = f"{short} ({told})"
     return Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
 
 
@@ -309,7 +307,8 @@ def place_finding(found: Found) -> Finding:
     """Targets that lie high or low in their predictions, while their mean does not."""
     ends = found.low, found.high
     short = f"targets lie too {'high' if found.estimate > 0.0 else 'low'} in their predictions"
-    scores = f"mean normal score {plain_number(found.estimate)}, {span(*ends)}"
+    told = number_told(found.estimate, ends)
+    scores = f"mean normal score {told.size}, {told.ends}"
     return Finding(f"{short} ({scores})", SHIFTED, short, found.estimate, ends, LEVEL, found.pvalue)
 
 
@@ -319,7 +318,8 @@ def middle_finding(found: Found) -> Finding:
     ratio, low, high = (float(np.exp(value)) for value in (off.estimate, off.low, off.high))
     how = "closer to" if ratio < 1.0 else "farther from"
     short = f"targets lie {how} the middle of their predictions than predicted"
-    times = f"normal scores spread {plain_number(ratio)} times as far as they should, {span(low, high)}"
+    told = number_told(ratio, (low, high))
+    times = f"normal scores spread {told.size} times as far as they should, {told.ends}"
     return Finding(f"{short} ({times})", SPREAD, short, ratio, (low, high), LEVEL, found.pvalue)
 
 
@@ -328,8 +328,9 @@ def skew_finding(found: Found) -> Finding:
     side = "right" if found.estimate > found.expected else "left"
     short = f"targets are skewed to the {side} of their predictions"
     ends = (found.low, found.high)
-    skewness = f"skewness {plain_number(found.estimate)}, {span(*ends)}"
-    return Finding(f"{short} ({skewness})", SKEW, short, found.estimate, ends, LEVEL, found.pvalue)
+    told = number_told(found.estimate, ends)
+    sentence = f"{short} (skewness {told.size}, {told.ends})"
+    return Finding(sentence, SKEW, short, found.estimate, ends, LEVEL, found.pvalue)
 
 
 def tails_finding(found: Found, every: Mapping[str, Found], normal: bool) -> Finding:
@@ -345,18 +346,17 @@ def tails_finding(found: Found, every: Mapping[str, Found], normal: bool) -> Fin
         where = "within half a standard deviation"
         if not normal:
             where = f"in the {_central(_NEAR)}, with the spread put right"
-        shares = (
-            f"{percent(near.estimate)} of them ({span(*ends, percent)}) {where}, "
-            f"{percent(near.expected)} expected"
-        )
+        told = shares_apart(near.estimate, ends, near.expected)
+        shares = f"{told.size} of them ({told.ends}) {where}, {told.right} expected"
         return Finding(f"{short}: {shares}", "two peaks", short, near.estimate, ends, LEVEL, found.pvalue)
     far = every[_BEYOND]
     heavier = found.estimate > found.expected
     short = f"tails are {'heavier' if heavier else 'lighter'} than predicted"
     ends = far.share_ends
+    told = shares_apart(far.estimate, ends, far.expected)
     shares = (
-        f"with the spread put right, {percent(far.estimate)} of targets ({span(*ends, percent)}) are "
+        f"with the spread put right, {told.size} of targets ({told.ends}) are "
         f"{'beyond two standard deviations' if normal else f'outside the {_central(_FAR)}'}, "
-        f"{percent(far.expected)} expected"
+        f"{told.right} expected"
     )
     return Finding(f"{short}: {shares}", TAILS, short, far.estimate, ends, LEVEL, found.pvalue)

@@ -15,6 +15,8 @@ _LEAST = 10  # cases on either side
 _PLACES, _ROOM = (0.25, 0.5, 0.75), 0.04  # shares at which cases are split, and how far a round number may be
 _FINE_PLACES = (0.1, 0.5, 0.9)  # the same for errors that bend twice
 _SINGULAR = 1.0 - 1e-9
+_CASES_PER_COLUMN = 10  # of a fit within a group
+_COLLINEAR = 1e-9  # share of columns that is rounding: within a group some of them may be the same
 
 
 SPREAD, OUTER = "predicted spread", "distance of the outer quantiles"
@@ -184,10 +186,58 @@ def log_spread_of(values: NDArray) -> tuple[float, NDArray]:
     return 0.5 * float(np.log(mean)), 0.5 * (squares - squares.mean()) / mean / len(values)
 
 
+def fitted(
+    measure: Measure, columns: NDArray, values: NDArray, free: int | None = None
+) -> tuple[Measure, NDArray]:
+    """A measure of what `columns` leave of values ``(n,)`` or ``(n, c)`` on each side, and its values.
+
+    Columns are fitted on each side by itself: in a fit of all cases the noise of a side that spreads far
+    would be taken out of the other one, and a step between the sides would be left on both. With `free` only
+    so many of the values are fitted, the first ones.
+
+    Examples
+    --------
+    >>> step = np.repeat([0.0, 50.0], 100) + np.tile([-1.0, 1.0], 100)
+    >>> about, values = fitted(log_spread_of, np.ones((200, 1)), step)
+    >>> float(np.exp(about(values[:100])[0]).round(2)), float(np.exp(about(values[100:])[0]).round(2))
+    (1.01, 1.01)
+    """
+    shape = values.shape[1:]
+    count = shape[0] if shape else 1
+    free = count if free is None else free
+
+    def about(some: NDArray) -> tuple[float, NDArray]:
+        rest, share = _left(some[:, :free], some[:, count:])
+        value, influence = measure(np.concatenate([rest, some[:, free:count]], axis=1).reshape(-1, *shape))
+        return value, influence / share
+
+    return about, np.concatenate([values.reshape(-1, count), columns], axis=1)
+
+
+def _left(values: NDArray, columns: NDArray) -> tuple[NDArray, float]:
+    """What columns leave of values, spread as far as their errors, and the root of the share that is left.
+
+    The fewer cases there are, the fewer columns are taken out; the mean always is, which comes first.
+    """
+    n = len(values)
+    columns = columns[:, : max(n // _CASES_PER_COLUMN, 1)]
+    coefficients, _, rank, _ = np.linalg.lstsq(columns, values, rcond=_COLLINEAR)
+    share = float(np.sqrt((n - rank) / n)) if n > rank else 1.0
+    return (values - columns @ coefficients) / share, share
+
+
 def log_ratio_of(values: NDArray) -> tuple[float, NDArray]:
-    """Half the logarithm of the ratio of two means, of values ``(n, 2)``."""
-    above, below = (max(float(mean), 1e-300) for mean in values.mean(axis=0))
-    influence = 0.5 * (values[:, 0] / above - values[:, 1] / below) / len(values)
+    """Half the logarithm of the mean square of errors over that of what is expected, of values ``(n, 2)``.
+
+    Examples
+    --------
+    >>> errors, squares = np.array([-3.0, 3.0]), np.array([1.0, 1.0])
+    >>> float(np.exp(log_ratio_of(np.stack([errors, squares], axis=1))[0]).round(9))
+    3.0
+    """
+    squares = np.stack([values[:, 0] ** 2, values[:, 1]], axis=1)
+    above, below = (max(float(mean), 1e-300) for mean in squares.mean(axis=0))
+    influence = 0.5 * (squares[:, 0] / above - squares[:, 1] / below) / len(values)
     return 0.5 * float(np.log(above / below)), influence
 
 

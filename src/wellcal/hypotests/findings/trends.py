@@ -20,15 +20,15 @@ from wellcal.hypotests.findings.splits import (
 )
 from wellcal.measures.score_units import PLAIN, Units
 from wellcal.measures.wording import (
-    amount,
+    Ends,
+    Told,
     counted,
-    error_phrase,
-    percent,
+    error_told,
+    number_told,
     plain_number,
-    share_span,
-    shift_ends,
-    span,
-    wrong_by,
+    ratio_told,
+    shares_apart,
+    shift_told,
 )
 from wellcal.predictions.alterations import SHIFT, SPREADS
 
@@ -36,6 +36,18 @@ CENTRE_TREND, SPREAD_TREND = "trend of the centre", "trend of the spread"
 
 INDEPENDENT = 0.05
 """Correlations up to which predictions are called independent."""
+
+
+class Sized(NamedTuple):
+    """A size and its interval; and the size that is right, where sizes are shares."""
+
+    size: float
+    ends: Ends
+    right: float | None = None
+
+
+Tell = Callable[[Sized], Told]
+"""A size in words, and its interval with as many digits."""
 
 
 class Manner(NamedTuple):
@@ -50,14 +62,11 @@ class Manner(NamedTuple):
     size
         From a quantity to the size that is told.
     phrase
-        A size in words, without the place.
+        A size in words, without the place, and its interval.
     again
         The same in short, for the other side.
-    ends
-        An interval of sizes in words, given the size between them.
     apart
-        A difference in words, where neither side is off by itself, up to the place; its size in words; and an
-        interval of it.
+        A difference in words, where neither side is off by itself, up to the place, and its interval.
     expected
         The share that a calibrated model has, where sizes are shares.
     """
@@ -65,30 +74,27 @@ class Manner(NamedTuple):
     kind: str
     measure: Measure
     size: Callable[[float], float]
-    phrase: Callable[[float], str]
-    again: Callable[[float], str]
-    ends: Callable[[float, float, float], str]
-    apart: Callable[[float], str]
+    phrase: Tell
+    again: Tell
+    apart: Tell
     expected: float | None = None
 
 
 def shifts(measure: Measure, units: Units = PLAIN) -> Manner:
     """Targets that are too high or too low."""
 
-    def phrase(size: float) -> str:
-        return error_phrase(SHIFT, size, units.unit)
+    def phrase(sized: Sized) -> Told:
+        return error_told(SHIFT, sized.size, sized.ends, units.unit)
 
-    def again(size: float) -> str:
-        return f"{plain_number(abs(size))} too {'high' if size > 0.0 else 'low'}"
+    def again(sized: Sized) -> Told:
+        told = shift_told(sized.size, sized.ends)
+        return told._replace(size=f"{told.size} too {'high' if sized.size > 0.0 else 'low'}")
 
-    def apart(size: float) -> str:
-        higher = "higher" if size > 0.0 else "lower"
-        return f"targets are {counted(plain_number(abs(size)), units.unit)} {higher}"
+    def apart(sized: Sized) -> Told:
+        told, higher = shift_told(sized.size, sized.ends), "higher" if sized.size > 0.0 else "lower"
+        return told._replace(size=f"targets are {counted(told.size, units.unit)} {higher}")
 
-    def ends(low: float, high: float, _: float) -> str:
-        return shift_ends(low, high)
-
-    return Manner(CENTRE_TREND, measure, units.shift, phrase, again, ends, apart)
+    return Manner(CENTRE_TREND, measure, units.shift, phrase, again, apart)
 
 
 def spreads(measure: Measure, units: Units = PLAIN) -> Manner:
@@ -97,16 +103,18 @@ def spreads(measure: Measure, units: Units = PLAIN) -> Manner:
     def size_of(value: float) -> float:
         return float(np.exp(-units.log_spread(value)))
 
-    def phrase(size: float) -> str:
-        return error_phrase(SPREADS, size)
+    def phrase(sized: Sized) -> Told:
+        return error_told(SPREADS, sized.size, sized.ends)
 
-    def again(size: float) -> str:
-        return phrase(size).removeprefix("spreads are ")
+    def again(sized: Sized) -> Told:
+        told = phrase(sized)
+        return told._replace(size=told.size.removeprefix("spreads are "))
 
-    def apart(size: float) -> str:
-        return f"spreads are {amount(size)} {'smaller' if size < 1.0 else 'larger'}"
+    def apart(sized: Sized) -> Told:
+        told, smaller = ratio_told(sized.size, sized.ends), "smaller" if sized.size < 1.0 else "larger"
+        return told._replace(size=f"spreads are {told.size} {smaller}")
 
-    return Manner(SPREAD_TREND, measure, size_of, phrase, again, wrong_by, apart)
+    return Manner(SPREAD_TREND, measure, size_of, phrase, again, apart)
 
 
 def shares(kind: str, measure: Measure, what: str, expected: float) -> Manner:
@@ -115,16 +123,17 @@ def shares(kind: str, measure: Measure, what: str, expected: float) -> Manner:
     def size_of(value: float) -> float:
         return min(max(expected + value, 0.0), 1.0)
 
-    def phrase(size: float) -> str:
-        return f"{what} {percent(size)} of the time"
+    def again(sized: Sized) -> Told:
+        return shares_apart(sized.size, sized.ends, expected if sized.right is None else sized.right)
 
-    def apart(size: float) -> str:
-        return f"{what} {'more' if size > expected else 'less'} often"
+    def phrase(sized: Sized) -> Told:
+        told = again(sized)
+        return told._replace(size=f"{what} {told.size} of the time")
 
-    def ends(low: float, high: float, _: float) -> str:
-        return share_span(low, high)
+    def apart(sized: Sized) -> Told:
+        return again(sized)._replace(size=f"{what} {'more' if sized.size > expected else 'less'} often")
 
-    return Manner(kind, measure, size_of, phrase, percent, ends, apart, expected)
+    return Manner(kind, measure, size_of, phrase, again, apart, expected)
 
 
 def trend_finding(
@@ -168,59 +177,57 @@ def clear_sides(found: Contrast, reach: float) -> list[tuple[Side, str]]:
 def _in_words(manner: Manner, found: Contrast, reach: float, pvalue: float) -> Finding:
     clear = clear_sides(found, reach)
     if not clear:
-        size, ends = _sized(manner, found.difference, reach)
-        text = f"{manner.apart(size)} {found.split.name} than elsewhere"
+        apart = _sized(manner, found.difference, reach)
+        told = manner.apart(apart)
+        text = f"{told.size} {found.split.name} than elsewhere"
         if manner.expected is None:  # sizes of differences are told where they are no shares
             text += ", relative to their predictions"
-            texts = f"{text} ({manner.ends(*ends, size)})", manner.kind, text
-            return Finding(*texts, size, ends, LEVEL, pvalue, by=found.split.by)
-        size, ends = _sized(manner, found.inside, reach)
-        other, others = _sized(manner, found.outside, reach)
-        here, there = manner.ends(*ends, size), manner.ends(*others, other)
-        told = f"{percent(size)}, {here}, against {percent(other)}, {there}"
-        right = _expected(manner, [found.inside, found.outside])
+            texts = f"{text} ({told.ends})", manner.kind, text
+            return Finding(*texts, apart.size, apart.ends, LEVEL, pvalue, by=found.split.by)
+        sized, other = (_sized(manner, side, reach) for side in (found.inside, found.outside))
+        here, there = manner.again(sized), manner.again(other)
+        numbers = f"{here.size}, {here.ends}, against {there.size}, {there.ends}"
+        right = _expected(here, there)
         if len(right) > 1:
             text += ", relative to what is expected"
-            told += f"; expected {' and '.join(right)}"
-        texts = f"{text} ({told})", manner.kind, text
-        finding = Finding(*texts, size, ends, LEVEL, pvalue)
-        return _with_sides(finding, manner, found.inside, (other, *others), found)
+            numbers += f"; expected {' and '.join(right)}"
+        texts = f"{text} ({numbers})", manner.kind, text
+        return _with_sides(texts, sized, other, pvalue, found)
     # The side that is off most is named; the other one is told where it is off too.
     side, name = clear[0]
-    size, ends = _sized(manner, side, reach)
-    short = f"{manner.phrase(size)} {name}"
-    sentence = f"{manner.phrase(size)} ({manner.ends(*ends, size)}) {name}"
-    rest, its_ends = _sized(manner, found.outside if side is found.inside else found.inside, reach)
+    sized = _sized(manner, side, reach)
+    other = _sized(manner, found.outside if side is found.inside else found.inside, reach)
+    told = manner.phrase(sized)
+    short, sentence = f"{told.size} {name}", f"{told.size} ({told.ends}) {name}"
+    right = _expected(told)
     if len(clear) > 1:
-        again = manner.again(rest)
-        sentence += f", and {again} ({manner.ends(*its_ends, rest)}) elsewhere"
-        short += f", and {again} elsewhere"
-    right = _expected(manner, [one for one, _ in clear])
+        again = manner.again(other)
+        sentence += f", and {again.size} ({again.ends}) elsewhere"
+        short += f", and {again.size} elsewhere"
+        right = _expected(told, again)
     closing = f", expected {' and '.join(right)}" if right else ""
-    told = Finding(sentence + closing, manner.kind, short + closing, size, ends, LEVEL, pvalue)
-    return _with_sides(told, manner, side, (rest, *its_ends), found)
+    return _with_sides((sentence + closing, manner.kind, short + closing), sized, other, pvalue, found)
 
 
 def _with_sides(
-    told: Finding, manner: Manner, side: Side, elsewhere: tuple[float, float, float], found: Contrast
+    texts: tuple[str, str, str], sized: Sized, other: Sized, pvalue: float, found: Contrast
 ) -> Finding:
     """A finding that knows what is right on its side, what is on the other one, and what told them apart."""
-    right = None if manner.expected is None else manner.size(side.usual)
-    return replace(told, expected=right, elsewhere=elsewhere, by=found.split.by)
+    told = Finding(*texts, sized.size, sized.ends, LEVEL, pvalue)
+    return replace(told, expected=sized.right, elsewhere=(other.size, *other.ends), by=found.split.by)
 
 
-def _expected(manner: Manner, sides: list[Side]) -> list[str]:
+def _expected(*told: Told) -> list[str]:
     """Shares that are expected on some sides, once where they are the same."""
-    if manner.expected is None:
-        return []
-    return list(dict.fromkeys(percent(manner.size(side.usual)) for side in sides))
+    return list(dict.fromkeys(one.right for one in told if one.right))
 
 
-def _sized(manner: Manner, side: Side, reach: float) -> tuple[float, tuple[float, float]]:
+def _sized(manner: Manner, side: Side, reach: float) -> Sized:
     """The size of a side and its interval; shares are told as they are, and not from what is usual there."""
-    value = side.value + (0.0 if manner.expected is None else side.usual)
+    share = manner.expected is not None
+    value = side.value + (side.usual if share else 0.0)
     ends = [manner.size(value + sign * reach * side.error) for sign in (-1.0, 1.0)]
-    return manner.size(value), (min(ends), max(ends))
+    return Sized(manner.size(value), (min(ends), max(ends)), manner.size(side.usual) if share else None)
 
 
 def correlation_finding(
@@ -240,9 +247,10 @@ def correlation_finding(
             float(np.tanh(v))
             for v in (side.value, side.value - reach * side.error, side.value + reach * side.error)
         )
+        told = number_told(size, (low, high))
         sizes.append((size, low, high))
-        texts.append(f"{plain_number(size)} ({span(low, high)})")
-        shorts.append(plain_number(size))
+        texts.append(f"{told.size} ({told.ends})")
+        shorts.append(told.size)
     where = found.split.name if first == 0 else found.split.complement
     # Predicted ones are known from a few draws.
     said = [
@@ -255,5 +263,5 @@ def correlation_finding(
     short = f"{start}{shorts[0]} {where}, and of {shorts[1]} elsewhere, {end}"
     size, low, high = sizes[0]
     ends, kind = (low, high), "trend of the correlation"
-    told = Finding(sentence, kind, short, size, ends, LEVEL, pvalue)
-    return replace(told, elsewhere=sizes[1], by=found.split.by)
+    finding = Finding(sentence, kind, short, size, ends, LEVEL, pvalue)
+    return replace(finding, elsewhere=sizes[1], by=found.split.by)

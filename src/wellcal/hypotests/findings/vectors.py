@@ -30,7 +30,7 @@ from wellcal.hypotests.findings.trends import INDEPENDENT
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.vectors import MOST_COORDINATES
 from wellcal.measures.score_units import PLAIN, AmongDraws
-from wellcal.measures.wording import plain_number, span
+from wellcal.measures.wording import number_told, plain_number
 
 ALL, TOGETHER = "all coordinates", "all coordinates: "
 """The spread of all coordinates, and how sentences about their common shift begin."""
@@ -233,13 +233,14 @@ def in_coordinate(finding: Finding, coordinate: int) -> Finding:
 def _correlated(pair: str, found: Found) -> Finding:
     size, low, high = (float(np.tanh(value)) for value in (found.estimate, found.low, found.high))
     right = float(np.tanh(found.expected))
-    ends = f"{plain_number(size)}, {span(low, high)}"
+    told = number_told(size, (low, high))
+    ends = f"{told.size}, {told.ends}"
     if abs(right) < INDEPENDENT:
-        short = f"{pair} are correlated ({plain_number(size)}), predicted independent"
+        short = f"{pair} are correlated ({told.size}), predicted independent"
         sentence = f"{pair} are correlated ({ends}), predicted independent"
     elif size * right < 0.0:
-        short = f"{pair} have a correlation of {plain_number(size)}, predicted {plain_number(right)}"
-        sentence = short.replace(", predicted", f" ({span(low, high)}), predicted")
+        short = f"{pair} have a correlation of {told.size}, predicted {plain_number(right)}"
+        sentence = short.replace(", predicted", f" ({told.ends}), predicted")
     else:
         stronger = "more" if abs(size) > abs(right) else "less"
         short = f"{pair} are {stronger} strongly correlated than predicted"
