@@ -400,17 +400,6 @@ def in_title(verdict: str) -> str:
     return f"{head}{closed}{first}{'.' if more else ''}"
 
 
-def percent(share: float, _: object = None) -> str:
-    """A share in per cent, also for the ticks of an axis.
-
-    Examples
-    --------
-    >>> percent(0.9), percent(0.1234)
-    ('90%', '12.3%')
-    """
-    return f"{100.0 * share:.3g}%"
-
-
 def short(verdict: str | None) -> str:
     """The beginning of a verdict: what was found, and how sure it is.
 

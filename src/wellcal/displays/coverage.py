@@ -13,8 +13,9 @@ from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
-from wellcal.displays.axes import SQUARE, Canvas, percent
+from wellcal.displays.axes import SQUARE, Canvas
 from wellcal.displays.base import LEVEL, SEEN, TIE, Display, band_below, reach_of, verdict_of
+from wellcal.displays.percentages import percent
 from wellcal.measures.quantiles import IntervalCoverage
 from wellcal.measures.quantiles.checks import check_standing
 from wellcal.measures.quantiles.coverage import if_calibrated

@@ -10,8 +10,9 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.seeds import DEFAULT_SEED
 from wellcal.displays._style import axes_or_new, style
-from wellcal.displays.axes import WIDE, Canvas, percent
+from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import Display, checked_result
+from wellcal.displays.percentages import percent
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.method import METHODS
 from wellcal.hypotests.pvalues import EVIDENCE, MOST_EVIDENCE

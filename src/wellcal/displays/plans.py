@@ -12,8 +12,9 @@ from wellcal._arrays.checks import described
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
-from wellcal.displays.axes import WIDE, Canvas, percent
+from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import LEVEL, Display
+from wellcal.displays.percentages import percent
 from wellcal.hypotests._plan import PowerPlan
 
 _FAR = 8.0  # ratio of numbers of cases from which an axis is logarithmic

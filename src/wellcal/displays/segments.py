@@ -12,8 +12,9 @@ import numpy as np
 from wellcal._arrays.checks import described, whole_number
 from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
-from wellcal.displays.axes import WIDE, Canvas, percent
+from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import LEVEL, Display, rows_off
+from wellcal.displays.percentages import percent
 from wellcal.hypotests.findings.sizes import yardstick_with
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.presentation import pvalue_sign

@@ -25,6 +25,7 @@ from wellcal.displays.base import (
     shares_below,
     verdict_of,
 )
+from wellcal.displays.percentages import signed_percent
 from wellcal.predictions import Samples
 from wellcal.predictions.base import check_inputs
 
@@ -256,16 +257,12 @@ def difference_axis(canvas: Canvas, found: NDArray, band: tuple[NDArray, NDArray
     reach = 1.35 * float(max(np.abs(found).max(), high.max(), -low.min()))
     reach = canvas.shown.parts["reach"] = max(canvas.shown.parts.get("reach", 0.0), reach)
     ax.set(xlim=(0.0, 1.0), ylim=(-reach, reach), xticks=np.linspace(0.0, 1.0, 5), box_aspect=1.0)
-    ax.yaxis.set_major_formatter(_percent)
+    ax.yaxis.set_major_formatter(signed_percent)
     ax.set_ylabel("how many more lie below than promised", color=canvas.theme.ink)
     places = found.shape[-1]
     above = found[..., places // 4 : -places // 4].mean() > 0
     edge = float((low if above else high)[places // 2])
     _label(canvas, 0.5, edge, -0.93 * reach if above else 0.93 * reach, level)
-
-
-def _percent(share: float, _: object) -> str:
-    return f"{100.0 * share:+.3g}%" if share else "0"
 
 
 def _label(canvas: Canvas, x: float, edge: float, y: float, level: float) -> None:

@@ -326,6 +326,15 @@ def test_a_segment_that_is_wrong_is_not_drawn_at_zero() -> None:
     assert display.ax_.get_xlim()[1] < 4.0, "an end that is far away squeezes nothing"
 
 
+def test_large_errors_of_segments_are_written_as_people_do() -> None:
+    """What was seen on an axis: 1e+03%, 1.25e+03%."""
+    measure = "as far off as if"
+    display = SegmentsDisplay(("a",), (11.3,), (9.0,), (13.0,), (True,), measure, n_segments=1).plot()
+    ticks = [tick.get_text() for tick in display.ax_.get_xticklabels()]
+    assert "1,000%" in ticks
+    assert not any("e" in text for text in ticks)
+
+
 def test_tolerances_and_plans() -> None:
     found = wc.equivalence_test(Y, PRED, tolerance=0.3)
     display = ToleranceDisplay.from_result(found, name="honest")
