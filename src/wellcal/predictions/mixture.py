@@ -72,7 +72,7 @@ class Mixture(Predictions):
         _check_compatible(components)
         weights = _full_weights(self.weights, components)
         components, weights = _flatten(components, weights)
-        self.store(components=components, weights=weights)
+        self.store(components=_in_one_unit(components), weights=weights)
         nonempty(self)
 
     @property
@@ -262,6 +262,23 @@ def _check_compatible(components: tuple[Any, ...]) -> None:
                 f"component {k} predicts classes and not all other components predict the same ones; "
                 "give all components the same labels, or numbers as support= to mix it with numeric ones"
             )
+
+
+def _in_one_unit(components: tuple[Any, ...]) -> tuple[Predictions, ...]:
+    """Components whose targets mean the same: the same classes with the same numbers, or numbers alone.
+
+    Where not all predict the same classes, targets are numbers, and no component may look for its names among
+    them.
+    """
+    if not _share_labels(components):
+        named = [getattr(component, "classes", None) is not None for component in components]
+        return tuple(c.with_fields(classes=None) if n else c for c, n in zip(components, named, strict=True))
+    known = [c.support_values() for c in components if c.supports("mean") and c.supports("class_probs")]
+    if any(not np.array_equal(numbers, known[0]) for numbers in known):
+        raise ValueError(
+            "components predict the same classes and give them different numbers; give all the same support="
+        )
+    return components
 
 
 def _share_labels(components: Sequence[Any]) -> bool:

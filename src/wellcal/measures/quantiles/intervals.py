@@ -10,18 +10,16 @@ import numpy as np
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
-    from_numpy,
     stop_gradient,
-    take_rows,
     to_numpy,
     widen,
 )
 from wellcal._arrays.special import first_reaching
-from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.expectations.decompose import targets_are_indices
+from wellcal.measures.numbers_of_classes import target_numbers
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.measures.quantiles.known_levels import interval_columns
-from wellcal.predictions import Categorical, Quantiles, Samples
-from wellcal.predictions.class_names import NUMBERS_WANTED
+from wellcal.predictions import Quantiles, Samples
 
 
 class Held(NamedTuple):
@@ -55,7 +53,8 @@ def intervals_of(predictions: Any, targets: Array) -> Intervals:
         return _among_draws(predictions, targets)
     if predictions.continuous:
         return _of_densities(predictions, targets)
-    return _of_probabilities(predictions, _numbers(predictions, targets))
+    numbers = target_numbers(predictions, targets, "intervals need predictions of numbers")
+    return _of_probabilities(predictions, numbers)
 
 
 def _between_quantiles(predictions: Quantiles, targets: Array) -> Intervals:
@@ -124,18 +123,6 @@ def _probability(predictions: Any, low: Array, high: Array) -> float:
 
 def _ends(level: float) -> tuple[float, float]:
     return 0.5 - 0.5 * level, 0.5 + 0.5 * level
-
-
-def _numbers(predictions: Any, targets: Array) -> Array:
-    if not targets_are_indices(predictions):
-        return targets
-    parts = [part for part, _ in components_of(predictions)]
-    if any(isinstance(part, Categorical) and part.support is None for part in parts):
-        raise TypeError(
-            f"intervals need predictions of numbers, found predictions of classes; {NUMBERS_WANTED}"
-        )
-    values = from_numpy(np.asarray(predictions.support_values()), predictions.like)
-    return take_rows(values, targets)
 
 
 def _in_numpy(array: Array) -> NDArray:

@@ -19,17 +19,15 @@ from wellcal._arrays.namespaces import (
     is_traced,
     namespace,
     stop_gradient,
-    take_rows,
     to_numpy,
     widen,
 )
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures.estimate import NOT_FINITE, Estimate, about_cases
-from wellcal.measures.scores._common import names_only
+from wellcal.measures.numbers_of_classes import target_numbers
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
-from wellcal.predictions.class_names import NUMBERS_WANTED
 from wellcal.problem.weights import check_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
@@ -68,6 +66,8 @@ def nll(y: object, pred: object, *, weights: object = None) -> Estimate:
 def nll_of_cases(y: object, pred: object) -> Array:
     """Negative log-likelihoods ``(n,)``."""
     predictions, targets = _checked(y, pred, "log_prob", "nll")
+    if predictions.target_kind == "labels":
+        targets = predictions.align(y)  # `log_prob` is told labels, not positions
     n, at_a_time = len(predictions), budget.work // 10
     if n <= at_a_time or not isinstance(targets, np.ndarray):
         return -predictions.log_prob(targets)
@@ -106,8 +106,7 @@ def mse(y: object, pred: object, *, weights: object = None) -> Estimate:
 def squared_errors(y: object, pred: object) -> Array:
     """Squared errors of predicted means ``(n,)``; the mean over coordinates of vectors."""
     predictions, targets = _checked(y, pred, "mean", "mse")
-    if predictions.target_kind == "labels":
-        targets = _label_values(predictions, y)
+    targets = target_numbers(predictions, targets, "mse needs predictions of numbers or vectors")
     squares = (widen(targets) - widen(predictions.mean())) ** 2
     return namespace(squares).mean(squares, axis=1) if squares.ndim == 2 else squares
 
@@ -130,7 +129,8 @@ def pinball_loss(
     y
         Observed targets ``(n,)``.
     pred
-        Predictions of numbers with quantiles, as for :func:`nll`.
+        Predictions of numbers with quantiles, as for :func:`nll`; classes are the numbers that they stand
+        for, those of ``support=``.
     levels
         Levels strictly between 0 and 1; None takes 0.05, 0.10 .. 0.95, and those of `Quantiles` where these
         do not reach as far.
@@ -159,6 +159,7 @@ def pinball_loss(
 def pinball_of_cases(y: object, pred: object, levels: Sequence[float] | Array | None = None) -> Array:
     """Pinball losses ``(n,)``, means over levels."""
     predictions, targets = _checked(y, pred, "quantile", "pinball_loss")
+    targets = target_numbers(predictions, targets, "pinball_loss needs predictions of numbers")
     chosen = check_levels(_usual_levels(predictions) if levels is None else levels, open_interval=True)
     shape = (len(chosen), len(predictions))
     grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions.like)
@@ -204,7 +205,7 @@ def log_prob_of_cases(targets: NDArray, predictions: Any) -> NDArray:
 
 
 def _checked(y: object, pred: object, method: str, score: str) -> tuple[Predictions, Array]:
-    """Predictions that have a method, and targets as users give them: labels are not yet positions."""
+    """Predictions that have a method, and targets as `check_targets` returns them."""
     targets, predictions = check_inputs(y, pred, keep=False)
     if predictions.event_shape != () and method == "quantile":
         raise TypeError(
@@ -213,17 +214,7 @@ def _checked(y: object, pred: object, method: str, score: str) -> tuple[Predicti
         )
     if not predictions.supports(method):
         raise TypeError(f"{score} needs predictions with {method}: {predictions.missing(method)}")
-    return predictions, predictions.align(y) if predictions.target_kind == "labels" else targets
-
-
-def _label_values(predictions: Any, y: object) -> Array:
-    """The numbers that observed classes stand for; names of classes have none."""
-    if names_only(predictions):
-        raise TypeError(
-            f"mse needs predictions of numbers or vectors, found predictions of classes; {NUMBERS_WANTED}"
-        )
-    index = predictions.check_targets(y)
-    return take_rows(from_numpy(np.asarray(predictions.support_values()), predictions.like), index)
+    return predictions, targets
 
 
 def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, weights: object) -> Estimate:

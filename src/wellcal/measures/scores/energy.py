@@ -16,7 +16,6 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     concat_rows,
-    from_numpy,
     handed_over,
     is_traced,
     namespace,
@@ -31,7 +30,7 @@ from wellcal._arrays.special import quiet
 from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.expectations.lowering import lower
 from wellcal.measures.estimate import Estimate, about_cases
-from wellcal.measures.scores._common import names_only
+from wellcal.measures.numbers_of_classes import class_numbers
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.measures.scores.forms import merged_samples
 from wellcal.measures.scores.ranked import crps_of_cases
@@ -39,7 +38,6 @@ from wellcal.measures.scores.rules import ENERGY_RULES, shared_rule
 from wellcal.predictions import DiagonalNormal, Mixture, MultivariateNormal, Normal, Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
-from wellcal.predictions.class_names import NUMBERS_WANTED
 
 _POINTS = 256  # atoms for families without another form
 
@@ -142,15 +140,10 @@ def _table(x: Array) -> Array:
 
 
 def _class_atoms(predictions: Any, index: Array) -> tuple[Array, Array, Array]:
-    if names_only(predictions):
-        raise TypeError(
-            "energy_score needs predictions of numbers or vectors, found predictions of classes; "
-            f"{NUMBERS_WANTED}"
-        )
-    support = predictions.support_values()
+    numbers = class_numbers(predictions, "energy_score needs predictions of numbers or vectors")
     probs = widen(predictions.class_probs())
     xp = namespace(probs)
-    values = xp.astype(from_numpy(np.asarray(support), probs), probs.dtype)
+    values = xp.astype(numbers, probs.dtype)
     values = values[:, None] if values.ndim == 1 else values
     table = xp.broadcast_to(values[None, :, :], (len(predictions), *values.shape))
     return table, probs, take_rows(values, index)

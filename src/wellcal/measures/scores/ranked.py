@@ -9,7 +9,6 @@ import numpy as np
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import (
     Array,
-    from_numpy,
     handed_over,
     is_traced,
     namespace,
@@ -19,8 +18,8 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal.expectations.decompose import are_counts, targets_are_indices
 from wellcal.measures.estimate import Estimate, about_cases
+from wellcal.measures.numbers_of_classes import class_numbers
 from wellcal.measures.scores import forms, numeric
-from wellcal.measures.scores._common import names_only
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule, shared_rule
@@ -28,7 +27,6 @@ from wellcal.predictions import Mixture, Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
-from wellcal.predictions.class_names import NUMBERS_WANTED
 
 
 @handed_over
@@ -121,18 +119,13 @@ def _check_numbers(predictions: Predictions) -> None:
         )
     if predictions.target_kind == "objects":
         raise TypeError("crps needs predictions of numbers, found Samples of objects")
-    if targets_are_indices(predictions) and names_only(predictions):
-        raise TypeError(
-            f"crps needs predictions of numbers, found predictions of classes; {NUMBERS_WANTED}, or take "
-            "the Brier score"
-        )
 
 
 def _class_scores(predictions: Any, index: Array) -> Array:
     probs = widen(predictions.class_probs())
     xp = namespace(probs)
-    support: Any = predictions.support_values()
-    values = xp.astype(from_numpy(np.asarray(support), probs), probs.dtype)
+    numbers = class_numbers(predictions, "crps needs predictions of numbers", ", or take the Brier score")
+    values = xp.astype(numbers, probs.dtype)
     table = xp.broadcast_to(values, tuple(probs.shape))
     return forms.atoms_crps(table, probs, take_rows(values, index), fair=False)
 
