@@ -23,6 +23,7 @@ from wellcal.hypotests.resampling import more_resamples
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.drawn_targets import pool_draws
 from wellcal.problem.problem import prepare
+from wellcal.problem.weights import MeanOfWeighted
 
 pytestmark = pytest.mark.filterwarnings("ignore:p = .* is the smallest", "ignore:with n_resamples")
 N = 30
@@ -167,9 +168,12 @@ def test_weights():
     q = matrix(A, KERNEL) - matrix(B, KERNEL)
     means = q @ weights / (weights.sum() - weights)
     square = np.sum(weights**2 * (means - float(found.estimate)) ** 2)
-    square *= 4.0 / (weights.sum() ** 2 - np.sum(weights**2))
+    share = weights / weights.sum()
+    residuals = np.eye(N) - share  # of scores around their weighted mean
+    form = residuals.T @ np.diag(share**2) @ residuals
+    square *= 4.0 * np.sum(share**2) / np.trace(form) / weights.sum() ** 2
     assert found.estimate.standard_error == pytest.approx(np.sqrt(square), rel=1e-10)
-    assert found.degrees_of_freedom == pytest.approx(weights.sum() ** 2 / np.sum(weights**2) - 1.0)
+    assert found.degrees_of_freedom == pytest.approx(np.trace(form) ** 2 / np.trace(form @ form))
     equal, plain = (compare(Y, A, B, weights=w, **FAST) for w in (np.full(N, 2.0), None))
     assert equal.degrees_of_freedom == pytest.approx(N - 1)
     one = compare(Y, A, B, weights=np.where(np.arange(N) == 3, 1e9, 1.0), **FAST)
@@ -446,7 +450,7 @@ def test_equal_errors_of_classes_are_rarely_told_apart():
         odds = far.normal(0.0, 1.5, 200)
         y = (far.random(200) < special.expit(odds)).astype(int)
         a, b = (size_of(y, wc.Bernoulli(special.expit(odds + shift)), flat) for shift in (0.7, -0.7))
-        gap = abs(a.length - b.length) / difference_error(a, b, flat)
+        gap = abs(a.length - b.length) / difference_error(a, b, flat, MeanOfWeighted.of(flat))
         found += gap > stats.t.isf(0.02, 199)
     assert found <= stats.binom.ppf(0.999, 400, 0.04)
 
@@ -457,7 +461,7 @@ def test_lengths_whose_direction_is_in_doubt_are_compared_with_care():
     z = (z - z.mean()) / z.std()
     flat, pred = np.full(64, 1 / 64), wc.Normal(np.zeros(64), np.ones(64))
     a, b = (size_of(z + shift, pred, flat) for shift in (0.35, 0.05))
-    assert difference_error(a, b, flat) > 0.2
+    assert difference_error(a, b, flat, MeanOfWeighted.of(flat)) > 0.2
 
 
 MODELS = {"honest": HONEST, "far": wc.Normal(MU + 2.0, SIGMA), "wide": wc.Normal(MU, 9.0 * SIGMA)}

@@ -9,8 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import wellcal as wc
+from wellcal.measures.scores.casewise import mean_score
+from wellcal.problem.weights import MeanOfWeighted
 
 RNG = np.random.default_rng(3)
 N = 12
@@ -49,6 +52,74 @@ def test_an_infinite_score_of_weight_zero_does_not_count() -> None:
     probs = np.array([[1.0, 0.0], [0.4, 0.6]])
     assert wc.nll([1, 1], wc.Categorical(probs)).value == np.inf
     assert wc.nll([1, 1], wc.Categorical(probs), weights=[0.0, 1.0]).value == pytest.approx(-np.log(0.6))
+
+
+def test_one_dominating_weight_leaves_no_standard_error() -> None:
+    """What was seen: NLL 1.07 +- 0.0014 of weights 1e6, 1, 1, ..., with an interval 1e149 wide."""
+    weights = np.r_[1e6, np.ones(N - 1)]
+    found = wc.nll(Y, wc.Normal(LOC, SCALE), weights=weights)
+    words = "weights are worth 1 case of equal weight, fewer than two"
+    assert found.standard_error is None
+    assert words in repr(found)
+    with pytest.raises(ValueError, match=words):
+        found.confidence_interval()
+    running = wc.RunningMeasures(["nll"])
+    for rows in (slice(5, N), slice(0, 5)):
+        running.update(Y[rows], wc.Normal(LOC[rows], SCALE[rows]), weights=weights[rows])
+    summed = running.result()
+    assert summed.estimates["nll"].standard_error is None
+    assert f"; no error known: {words}" in repr(summed)
+    error = wc.skce(Y, wc.Normal(LOC, SCALE), weights=weights)
+    assert error.standard_error is None
+    assert words in repr(error)
+    for score in (found, summed.estimates["nll"]):
+        assert wc.Estimate.from_json(score.to_json()) == score
+
+
+def test_one_dominating_weight_shows_no_difference() -> None:
+    two = wc.Normal(LOC, SCALE), wc.Normal(LOC, 2.0 * SCALE)
+    found = wc.compare(Y, *two, weights=np.r_[1e6, np.ones(N - 1)], n_resamples=99, rng=0)
+    assert not any(np.abs(difference.statistic) > 100.0 for difference in found.differences)
+    assert not any(difference.is_shown for difference in found.differences)
+
+
+def test_standard_errors_of_weighted_means_are_unbiased_for_scores_of_one_variance() -> None:
+    """The expectation, and degrees that match the variance, of a quadratic form by its matrix."""
+    for weights in (RNG.lognormal(0.0, 1.0, N), np.r_[3.0, 2.0, np.full(N - 2, 0.1)]):
+        share = weights / weights.sum()
+        residuals = np.eye(N) - share
+        form = residuals.T @ np.diag(share**2) @ residuals
+        found = MeanOfWeighted.of(weights)
+        assert found.factor * np.trace(form) == pytest.approx(np.sum(share**2), rel=1e-12)
+        assert found.degrees == pytest.approx(np.trace(form) ** 2 / np.trace(form @ form), rel=1e-10)
+        assert found.cases == pytest.approx(1.0 / np.sum(share**2), rel=1e-12)
+        sums = MeanOfWeighted.from_sums(*(np.sum(weights**k) for k in range(1, 6)))
+        assert sums == pytest.approx(found, rel=1e-10)
+
+
+def test_intervals_of_unequal_weights_hold_the_mean() -> None:
+    """Three heavy cases among 30: Kish's number of cases in the place of degrees gave 90%."""
+    rng, held, sets = np.random.default_rng(0), 0, 400
+    weights = np.where(np.arange(30) < 3, 30.0, 1.0)
+    for scores in rng.normal(size=(sets, 30)):
+        interval = mean_score(scores, "a score", weights=weights).confidence_interval()
+        held += interval.low <= 0.0 <= interval.high
+    assert held >= stats.binom.ppf(0.001, sets, 0.95)
+
+
+def test_weights_of_any_size_in_parts() -> None:
+    """Fifth powers of weights are within what numbers hold."""
+    pred = wc.Normal(LOC, SCALE)
+    expected = wc.nll(Y, pred, weights=COUNTS)
+    for unit in (1e-90, 1e90):
+        running = wc.RunningMeasures(["nll"])
+        for rows in (slice(0, 1), slice(1, 7), slice(7, N)):  # the first has weight zero
+            running.update(Y[rows], pred[rows], weights=unit * COUNTS[rows])
+        found = running.result().estimates["nll"]
+        assert found.value == pytest.approx(expected.value, rel=1e-12)
+        assert found.standard_error == pytest.approx(expected.standard_error, rel=1e-12)
+        ends = [x.confidence_interval().high for x in (found, expected)]
+        assert ends[0] == pytest.approx(ends[1], rel=1e-12)
 
 
 def test_gradients_flow_through_weighted_scores() -> None:

@@ -51,9 +51,11 @@ def test_standard_error_is_that_of_the_ratio():
     np.fill_diagonal(h, 0.0)
     estimate = wc.skce(Y, PRED, weights=WEIGHTS)
     means = h @ WEIGHTS / (WEIGHTS.sum() - WEIGHTS)
-    square = (
-        4 * np.sum(WEIGHTS**2 * (means - estimate.value) ** 2) / (WEIGHTS.sum() ** 2 - np.sum(WEIGHTS**2))
-    )
+    share = WEIGHTS / WEIGHTS.sum()
+    residuals = np.eye(len(share)) - share
+    # The mean square of residuals, for scores of one variance, beside the variance of their mean.
+    part = np.trace(residuals.T @ np.diag(share**2) @ residuals) / np.sum(share**2)
+    square = 4 * np.sum(share**2 * (means - estimate.value) ** 2) / part
     assert estimate.standard_error == pytest.approx(np.sqrt(square), rel=1e-12)
 
 

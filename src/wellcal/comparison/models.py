@@ -40,7 +40,7 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs, check_truth_first
 from wellcal.predictions.cases import per_case, same_cases
 from wellcal.predictions.spaces import check_one_space
-from wellcal.problem.weights import check_weights, effective_size
+from wellcal.problem.weights import MeanOfWeighted, check_weights
 
 SKCE, NLL = "SKCE", "NLL"
 """Measures that several families have; CRPS or Brier score come after them."""
@@ -86,8 +86,13 @@ class Models:
     models: tuple[Model, ...]
     kernel: Kernel
     weights: NDArray
-    degrees: float
+    weighted: MeanOfWeighted
     level: float
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of standard errors."""
+        return self.weighted.degrees
 
     @property
     def n_samples(self) -> int:
@@ -136,11 +141,12 @@ class Models:
         elif measure in SIZES:
             assert a.size is not None
             assert b.size is not None
-            first, second, error = a.size.length, b.size.length, difference_error(a.size, b.size, w)
+            first, second = a.size.length, b.size.length
+            error = difference_error(a.size, b.size, w, self.weighted)
         else:
             gaps = a.scores[measure] - b.scores[measure]
             first, second = (float(w @ model.scores[measure]) for model in (a, b))
-            error = standard_error(gaps - float(w @ gaps), w)
+            error = standard_error(gaps - float(w @ gaps), w, self.weighted)
         chosen = t_quantile(self.degrees, self.level) if critical is None else critical
         return Difference(measure, first, second, float(error), self.degrees, chosen, self.level, holds)
 
@@ -205,8 +211,7 @@ def prepare_models(
     tested = [model.test for model in models]
     what = f"a difference between {len(models)} models"
     advise_of_few_resamples(tested, 2.0 * pairs, 1.0 - level, what)
-    degrees = max(1.0, (n if w is None else effective_size(w)) - 1.0)
-    return Models(tuple(models), common, of_cases, degrees, level)
+    return Models(tuple(models), common, of_cases, MeanOfWeighted.of(of_cases), level)
 
 
 def scores_of_cases(targets: NDArray, predictions: Any) -> dict[str, NDArray]:

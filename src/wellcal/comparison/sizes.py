@@ -31,6 +31,7 @@ from wellcal.hypotests.parts.vectors import VectorParts
 from wellcal.measures.log_odds import fitted_line
 from wellcal.measures.sharpness import best_sharpness
 from wellcal.predictions import Predictions, Samples
+from wellcal.problem.weights import MeanOfWeighted
 
 NUMBERS, TWO_CLASSES, CLASSES = "centre and spread", "temperature and frequency", "temperature"
 """What an error is in whose length is known."""
@@ -114,20 +115,19 @@ def scores_of(parts: Parts, predictions: Predictions, targets: NDArray) -> Any:
     return z[..., None]
 
 
-def difference_error(a: Size, b: Size, weights: NDArray) -> float:
+def difference_error(a: Size, b: Size, weights: NDArray, weighted: MeanOfWeighted) -> float:
     """Standard error of the difference of two lengths from the same cases, the larger of two.
 
     Errors that both share cancel to first order, if both point where they seem to. But an error that may be
     zero points anywhere, and where nearly everything cancels the second order, which is the noise across the
     direction of an error, is what is left.
     """
-    return max(standard_error(a.terms + sign * b.terms, weights) for sign in (-1.0, 1.0))
+    return max(standard_error(a.terms + sign * b.terms, weights, weighted) for sign in (-1.0, 1.0))
 
 
-def standard_error(terms: NDArray, weights: NDArray) -> float:
+def standard_error(terms: NDArray, weights: NDArray, weighted: MeanOfWeighted) -> float:
     """Of a weighted mean, from the deviations of its terms; weights have sum 1."""
-    n = np.count_nonzero(weights)
-    return float(np.sqrt(np.sum((weights * terms) ** 2) * n / max(n - 1.0, 1.0)))
+    return float(np.sqrt(np.sum((weights * terms) ** 2) * weighted.factor))
 
 
 def _length(errors: NDArray, terms: NDArray) -> Size:

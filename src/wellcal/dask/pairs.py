@@ -42,7 +42,7 @@ from wellcal.measures.running.blocks import RunningBlocks
 from wellcal.predictions.ties import Ties, counted_only
 from wellcal.problem.feature_form import in_features
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
-from wellcal.problem.weights import WeightSums, weighted_problem, worth_in_words
+from wellcal.problem.weights import MeanOfWeighted, WeightSums, weighted_problem
 
 MOST_PAIRS = 1e15
 """Pairs of cases that are visited at most, those of 45 million cases: a hundred machines take an hour."""
@@ -87,8 +87,10 @@ class Weighing:
     ----------
     largest
         The largest weight.
-    total, pairs, squares
-        Sum of weights, of products of the weights of two cases, and of squared weights.
+    total, pairs
+        Sum of weights, and of products of the weights of two cases.
+    weighted
+        What they make of standard errors.
     others
         Of each partition, the sum of weights of all other ones.
     positive
@@ -98,7 +100,7 @@ class Weighing:
     largest: float
     total: float
     pairs: float
-    squares: float
+    weighted: MeanOfWeighted
     others: NDArray
     positive: int
 
@@ -116,13 +118,8 @@ class Weighing:
         before = np.concatenate([[0.0], np.cumsum(totals)[:-1]])
         behind = np.concatenate([np.cumsum(totals[::-1])[::-1][1:], [0.0]])
         pairs = float(parts[:, 1].sum() + totals @ behind)
-        squares = float(parts[:, 2].sum())
-        return cls(largest, float(totals.sum()), pairs, squares, before + behind, positive)
-
-    @property
-    def worth(self) -> str:
-        """How many cases of equal weight they are worth, in words."""
-        return worth_in_words(self.total**2 / self.squares)
+        weighted = MeanOfWeighted.from_sums(float(totals.sum()), *parts[:, 2:].sum(axis=0).tolist())
+        return cls(largest, float(totals.sum()), pairs, weighted, before + behind, positive)
 
 
 def _largest_weight(block: Partition | None) -> tuple[float, int]:
@@ -131,12 +128,14 @@ def _largest_weight(block: Partition | None) -> tuple[float, int]:
     return float(block.weights.max()), int(np.count_nonzero(block.weights))
 
 
-def _sums_of_weights(block: Partition | None, *, largest: float) -> tuple[float, float, float]:
-    weights = None if block is None else relative_weights(block, largest)
-    if weights is None:
-        return 0.0, 0.0, 0.0
-    found = WeightSums.of(weights)
-    return float(found.total), float(found.pairs), float(weights @ weights)
+def _sums_of_weights(block: Partition | None, *, largest: float) -> tuple[float, ...]:
+    """Sums of weights and of pairs of them, and of the powers that standard errors need."""
+    w = np.zeros(0) if block is None else relative_weights(block, largest)
+    if w is None or len(w) == 0:
+        return (0.0,) * 6
+    found, square = WeightSums.of(w), w * w
+    powers = (square, square * w, square**2, square**2 * w)
+    return float(found.total), float(found.pairs), *(float(power.sum()) for power in powers)
 
 
 def relative_weights(block: Partition, largest: float | None) -> NDArray | None:
@@ -223,12 +222,14 @@ def _all_pairs(
     whole, visited, positive = float(n), 0.5 * n * (n - 1.0), n
     if weighing is not None:
         whole, visited, positive = weighing.total, weighing.pairs, weighing.positive
-        provenance["weights"] = weighing.worth
+        provenance |= weighing.weighted.worth
     if estimator == "biased":
         value = (2.0 * total + trace) / whole**2
         return Estimate(value, None, "SKCE", "biased", n, kernel, provenance)
     value = total / visited
-    error = 2.0 * math.sqrt(moments.about(value) / (2.0 * visited)) if positive > 2 else None
+    weighted = MeanOfWeighted.from_sums(*(n,) * 5) if weighing is None else weighing.weighted
+    known = positive > 2 and weighted.has_error
+    error = 2.0 * math.sqrt(moments.about(value) * weighted.factor) / whole if known else None
     return Estimate(value, error, "SKCE", "unbiased", n, kernel, provenance)
 
 

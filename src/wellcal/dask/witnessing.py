@@ -199,7 +199,7 @@ class _Run:
                 "all cases and segments: those by mean or spread of draws need cases in memory"
             )
         if self.weighing is not None:
-            provenance["weights"] = self.weighing.worth  # of all cases, not of the sample
+            provenance |= self.weighing.weighted.worth  # of all cases, not of the sample
         of_segments = tuple(map(describe, told_segments(scanned, test)))
         large = {group.where for group in of_segments}
         too_small = [g.where for listed, _ in segments for g in listed.groups if g.where not in large]

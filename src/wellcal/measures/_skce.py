@@ -45,11 +45,10 @@ from wellcal.problem.defaults import default_kernel
 from wellcal.problem.feature_form import FEWEST
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked, some_cases
 from wellcal.problem.weights import (
+    MeanOfWeighted,
     WeightSums,
     check_weights,
-    effective_size,
     weighted_problem,
-    worth_in_words,
 )
 
 ESTIMATORS = ("unbiased", "biased", "block")
@@ -326,13 +325,13 @@ def estimate_from_weighted_sums(problem: Problem, engine: Engine, sums: Sums, we
     """
     value = sums.total / WeightSums.of(weights).pairs
     error = weighted_error(sums.rows, weights, value)
+    if not is_traced(weights) and not MeanOfWeighted.of(weights).has_error:
+        error = None
     return _estimate(problem, engine, value, error, "unbiased", _worth(weights))
 
 
-def _worth(weights: Array) -> dict[str, str]:
-    if is_traced(weights):
-        return {}
-    return {"weights": worth_in_words(effective_size(weights))}
+def _worth(weights: Array) -> dict[str, Any]:
+    return {} if is_traced(weights) else MeanOfWeighted.of(weights).worth
 
 
 def weighted_error(rows: Array, weights: Array, value: Array) -> Any:
@@ -348,7 +347,8 @@ def weighted_error(rows: Array, weights: Array, value: Array) -> Any:
     by_weight = WeightSums.of(weights)
     # Rows are w_i sum_j w_j h_ij: divided by the weights of the others they are w_i g_i.
     influence = rows / by_weight.others - weights * value
-    error = 2.0 * xp.sqrt(xp.sum(influence**2) / (2.0 * by_weight.pairs))
+    factor = MeanOfWeighted.of(weights).factor
+    error = 2.0 * xp.sqrt(xp.sum(influence**2) * factor) / by_weight.total
     return float(error) if is_numpy(xp) else error
 
 

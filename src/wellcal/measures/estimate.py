@@ -19,6 +19,7 @@ from wellcal._arrays.schema import Check, described, listed, number, optional, t
 from wellcal.kernels.base import Kernel
 from wellcal.measures.intervals import EMBEDDING, NORMAL, STUDENT, Interval, read_interval
 from wellcal.measures.presentation import KERNEL, Presentable, Row
+from wellcal.problem.weights import FEWEST_CASES, worth_in_words
 
 if TYPE_CHECKING:
     from wellcal.measures.deviations import Cases, Deviations
@@ -146,15 +147,17 @@ class Estimate(Presentable):
         return found if isinstance(found, int) and found > 1 else None
 
     @property
-    def _averaged(self) -> float | None:
-        """Independent numbers whose mean it is: of clusters, cases or blocks; None where it is no mean.
+    def _degrees(self) -> float | None:
+        """Degrees of freedom of its standard error: of a mean of clusters, cases or blocks; None of others.
 
-        Cases with weights are as many as would have the same variance with equal ones.
+        Those of cases with weights are in the provenance.
         """
         if self.estimator not in ("mean", "weighted mean"):
-            return self.blocks
-        found = self.provenance.get("clusters", self.provenance.get("effective_cases", self.n_samples))
-        return found if found > 1 else None
+            return None if self.blocks is None else self.blocks - 1.0
+        known = self.provenance
+        found = known.get("clusters", known.get("effective_cases", self.n_samples)) - 1.0
+        found = found if "clusters" in known else known.get("degrees_of_freedom", found)
+        return found if found > 0.0 else None
 
     def deviations(self) -> Deviations | None:
         """The estimate of KCE and draws of its distance from the truth; None where cases are not known."""
@@ -188,8 +191,11 @@ class Estimate(Presentable):
 
         All other estimates have the normal interval ``value -+ z * standard_error``. Means of scores, and of
         SKCE over blocks, have Student's quantile in the place of z, by the number of cases, clusters or
-        blocks; those of blocks need many, a hundred or more, since their values are skewed. Scores that
-        cannot be negative have no interval below zero.
+        blocks; those of blocks need many, a hundred or more, since their values are skewed. Weights have the
+        degrees of freedom that make their standard error what it is for scores of one variance, and none
+        where they are worth fewer than two cases of equal weight. Where scores grow with very unequal weights
+        any interval of few cases is too narrow: the heaviest cases are not among them. Scores that cannot be
+        negative have no interval below zero.
 
         Where the cases are not known any more, as in an estimate that was stored, it is the one that was
         asked for before, or else the normal one: `method` of the interval says which.
@@ -251,14 +257,17 @@ class Estimate(Presentable):
 
     def _normal_interval(self, level: float) -> Interval:
         if self.standard_error is None:
-            raise ValueError(f"no standard error is known for the {self.estimator} estimator of {self.name}")
-        upper, parts = 0.5 + 0.5 * level, self._averaged
-        quantile = special.ndtri(upper) if parts is None else special.stdtrit(parts - 1, upper)
+            raise ValueError(
+                f"no standard error is known for the {self.estimator} estimator of {self.name}"
+                f"{_why_no_error(self, ': ')}"
+            )
+        upper, degrees = 0.5 + 0.5 * level, self._degrees
+        quantile = special.ndtri(upper) if degrees is None else special.stdtrit(degrees, upper)
         half = float(quantile) * _float(self.standard_error)
         low = float(self) - half
         if self.name in _NOT_NEGATIVE:
             low = min(max(low, 0.0), float(self))
-        return Interval(low, float(self) + half, level, NORMAL if parts is None else STUDENT)
+        return Interval(low, float(self) + half, level, NORMAL if degrees is None else STUDENT)
 
     @classmethod
     def checks(cls, kernel: Kernel | None) -> Mapping[str, Check]:
@@ -271,6 +280,7 @@ class Estimate(Presentable):
             NOT_FINITE: whole(least=0),
             "clusters": whole(least=1),
             "effective_cases": number(least=1.0),
+            "degrees_of_freedom": number(least=1.0),
             "compared": text,
         }
         return {
@@ -307,6 +317,8 @@ class Estimate(Presentable):
             rows.append(("compared", self.provenance["compared"]))
         if NOT_FINITE in self.provenance:
             rows.append(("not finite", _why_not_finite(self)))
+        if why := _why_no_error(self):
+            rows.append(("no error", why))
         return [*rows, *left_out_rows(self.provenance)]
 
 
@@ -329,6 +341,20 @@ def _why_not_finite(score: Estimate) -> str:
         "MSE": ": predictions without a finite mean",
     }
     return f"{how_many(score.provenance[NOT_FINITE])}{common.get(score.name, '')}"
+
+
+def _why_no_error(score: Estimate, before: str = "") -> str:
+    """Why an estimate with weights has no standard error, after some text; nothing where it has one.
+
+    Examples
+    --------
+    >>> _why_no_error(Estimate(1.2, None, "NLL", "weighted mean", 50, provenance={"effective_cases": 1.0001}))
+    'weights are worth 1 case of equal weight, fewer than two'
+    """
+    cases = score.provenance.get("effective_cases")
+    if cases is None or cases >= FEWEST_CASES or score.standard_error is not None:
+        return ""
+    return f"{before}weights are {worth_in_words(cases)}, fewer than two"
 
 
 def _has_error(error: Any) -> bool:
@@ -397,7 +423,8 @@ def estimate_text(estimate: Estimate) -> str:
     """
     error = estimate.standard_error
     why = f" ({_why_not_finite(estimate)})" if NOT_FINITE in estimate.provenance else ""
-    return f"{float(estimate):.4g}{why}" + (f" +- {_float(error):.2g}" if _has_error(error) else "")
+    told = f" +- {_float(error):.2g}" if _has_error(error) else _why_no_error(estimate, "; no error known: ")
+    return f"{float(estimate):.4g}{why}{told}"
 
 
 def _float(value: Array) -> float:

@@ -8,8 +8,9 @@ calibrated model would have a weighted calibration error other than zero.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wellcal._arrays.checks import check_rows, check_same_length, plain_array, real_array
 from wellcal._arrays.namespaces import (
@@ -166,6 +167,90 @@ class WeightSums:
         return cls(up[-1], xp.sum(weights * behind), before + behind)
 
 
+class MeanOfWeighted(NamedTuple):
+    """What weights make of the standard error of a mean of scores ``sum w_i s_i / sum w_i``.
+
+    Attributes
+    ----------
+    cases
+        Cases of equal weight whose mean has the same variance: Kish's ``(sum w)^2 / sum w^2``.
+    factor
+        ``factor * sum (w_i (s_i - mean))^2 / (sum w)^2`` is the squared standard error.
+    degrees
+        Degrees of freedom of Student's distribution that intervals take.
+
+    Notes
+    -----
+    The sum of squares follows the variances of single scores, whatever they are. But the mean lies near the
+    scores of heavy cases, so that it is too small, and few squares make up most of it. Factor and degrees
+    are those that make it unbiased, and match its variance (Satterthwaite), for normal scores of one
+    variance: with equal weights ``n / (n - 1)`` and ``n - 1``.
+    """
+
+    cases: Any
+    factor: Any
+    degrees: Any
+
+    @classmethod
+    def from_sums(cls, *sums: Any, trace: Any = None) -> MeanOfWeighted:
+        """From the sums of the first five powers of the weights, numbers or traced arrays.
+
+        The trace is there where it is known better than by a difference of sums, of which one dominating
+        weight leaves nothing.
+
+        Examples
+        --------
+        >>> MeanOfWeighted.from_sums(4, 4, 4, 4, 4)
+        MeanOfWeighted(cases=4.0, factor=1.3333333333333333, degrees=3.0)
+        """
+        if not is_traced(*sums) and sums[0] == sums[1] and sums[0] > 1.0:  # all are 0 or 1
+            n = float(sums[0])
+            return cls(n, n / (n - 1.0), n - 1.0)
+        a, b, c, d = (sums[k] / sums[0] ** (k + 1) for k in (1, 2, 3, 4))
+        # sum h_i^2 e_i^2 = s' G s for shares h, residuals e and scores s: the traces of G and of its square.
+        trace = a - 2.0 * b + a**2 if trace is None else trace
+        square = c - 4.0 * d + 4.0 * a * c + 2.0 * b**2 - 4.0 * a**2 * b + a**4
+        if is_traced(a):
+            missing = namespace(a).where(1.0 / a < FEWEST_CASES, math.nan, 1.0)
+            return cls(1.0 / a, missing * a / trace, trace**2 / square)
+        if trace <= 0.0 or square <= 0.0:  # one case, up to rounding
+            return cls(max(1.0 / a, 1.0), math.inf, 1.0)
+        return cls(max(1.0 / a, 1.0), a / trace, max(trace**2 / square, 1.0))
+
+    @classmethod
+    def of(cls, weights: Array) -> MeanOfWeighted:
+        """From the weights ``(n,)``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> MeanOfWeighted.of(np.array([3.0, 3.0, 0.0])).factor
+        2.0
+        """
+        xp = namespace(weights)
+        share = stop_gradient(weights / xp.max(weights))
+        square = share * share
+        others, squares = WeightSums.of(share).others, WeightSums.of(square).others
+        powers = (share, square, square * share, square**2, square**2 * share)
+        found = [*map(xp.sum, powers), xp.sum(square * (others**2 + squares)) / xp.sum(share) ** 4]
+        *sums, trace = found if is_traced(share) else to_numpy(xp.stack(found)).tolist()
+        return cls.from_sums(*sums, trace=trace)
+
+    @property
+    def has_error(self) -> bool:
+        """Whether there is a standard error: a mean that is hardly more than one score has none."""
+        return bool(self.cases >= FEWEST_CASES * (1.0 - 1e-9))
+
+    @property
+    def worth(self) -> dict[str, Any]:
+        """What provenances say of weights, as a number and in words."""
+        return {"effective_cases": self.cases, "weights": worth_in_words(self.cases)}
+
+
+FEWEST_CASES = 2.0
+"""Cases of equal weight that weighted ones must be worth for a standard error."""
+
+
 def worth_in_words(size: float) -> str:
     """How many cases of equal weight weighted ones are worth.
 
@@ -173,18 +258,8 @@ def worth_in_words(size: float) -> str:
     --------
     >>> worth_in_words(19_990.186), worth_in_words(4.51234)
     ('worth 19,990 cases of equal weight', 'worth 4.512 cases of equal weight')
+    >>> worth_in_words(1.00001)
+    'worth 1 case of equal weight'
     """
-    return f"worth {f'{size:,.0f}' if size >= 1000.0 else f'{size:.4g}'} cases of equal weight"
-
-
-def effective_size(weights: Array) -> float:
-    """Kish's effective number of cases, ``(sum w)^2 / sum w^2``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> effective_size(np.array([2.0, 2.0, 0.0]))
-    2.0
-    """
-    plain = to_numpy(weights)
-    return float(plain.sum() ** 2 / (plain**2).sum())
+    told = f"{size:,.0f}" if size >= 1000.0 else f"{size:.4g}"
+    return f"worth {told} {'case' if told == '1' else 'cases'} of equal weight"

@@ -28,7 +28,7 @@ from wellcal.measures.numbers_of_classes import target_numbers
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.cases import per_case
-from wellcal.problem.weights import check_weights
+from wellcal.problem.weights import MeanOfWeighted, check_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Levels 0.05, 0.10 .. 0.95: the paper's."""
@@ -226,33 +226,28 @@ def _weighted_mean(scores: Array, name: str, provenance: dict[str, Any] | None, 
     )  # a score of weight zero does not count, even an infinite one
     value = xp.sum(w * counted) / xp.sum(w)
     error: Any = None
-    share = w / xp.max(w)  # squares of which are within what numbers hold
-    total, squares = xp.sum(share), xp.sum(share * share)
-    known: dict[str, Any] = {}
-    cases = total**2 / squares
-    if not is_traced(scores) and not is_traced(w):
-        cases = effective_cases(float(to_numpy(total)), float(to_numpy(squares)))
-        known = {"effective_cases": cases}
-    if n > 1 and known.get("effective_cases", 2.0) > 1.0:
+    weighted, traced = MeanOfWeighted.of(w), is_traced(scores, w)
+    if traced or weighted.has_error:
         with np.errstate(invalid="ignore"):
-            spread = xp.sum(stop_gradient((w * (counted - value)) ** 2)) * cases / (cases - 1.0)
+            spread = xp.sum(stop_gradient((w * (counted - value)) ** 2)) * weighted.factor
             error = xp.sqrt(spread) / stop_gradient(xp.sum(w))
-        error = error if is_traced(scores) else float(to_numpy(error))
+        error = error if traced else float(to_numpy(error))
     found = float(value) if is_numpy(xp) else value
+    known = {} if traced else weights_told(weighted)
     known = {**(provenance or {}), **not_finite(value, counted), **known, "weights": "given"}
     return Estimate(found, error, name, "weighted mean", n, provenance=known)
 
 
-def effective_cases(total: float, squares: float) -> float:
-    """How many cases with equal weights have a mean of the same variance, from sums of weights and squares.
+def weights_told(weighted: MeanOfWeighted) -> dict[str, float]:
+    """What the provenance of a weighted mean says of its weights.
 
     Examples
     --------
-    >>> effective_cases(6.0, 12.0), effective_cases(1.0 + 1e-9, 1.0)
-    (3.0, 1.0)
+    >>> weights_told(MeanOfWeighted.of(np.array([2.0, 2.0, 2.0, 0.0])))
+    {'effective_cases': 3.0, 'degrees_of_freedom': 2.0}
     """
-    found = total**2 / squares
-    return 1.0 if found < 1.0 + 1e-6 else found
+    degrees = {"degrees_of_freedom": weighted.degrees} if weighted.has_error else {}
+    return {"effective_cases": weighted.cases, **degrees}
 
 
 def not_finite(mean: Array, scores: Array) -> dict[str, int]:
