@@ -12,7 +12,8 @@ from scipy import optimize, special, stats
 
 import wellcal as wc
 from wellcal.comparison import Comparison, compare, pooled_kernel
-from wellcal.comparison.differences import simultaneous_critical
+from wellcal.comparison.differences import Difference, change_in_words, simultaneous_critical
+from wellcal.comparison.models import SKCE
 from wellcal.comparison.result import some_only, unsure
 from wellcal.comparison.shares import SHARES
 from wellcal.comparison.sizes import difference_error, scores_of, size_of
@@ -464,6 +465,53 @@ def test_lengths_whose_direction_is_in_doubt_are_compared_with_care():
     assert difference_error(a, b, flat, MeanOfWeighted.of(flat)) > 0.2
 
 
+def opposite(skce: float, level: float = 0.95) -> tuple[Difference, ...]:
+    """Error in centre and spread of the second is smaller, p = .0001; SKCE by as many standard errors."""
+    by_length = Difference("centre and spread", 0.6, 0.4, 0.05, 499.0, 2.05, level)
+    return Difference(SKCE, 0.02, 0.02 + 0.005 * skce, 0.005, 499.0, 2.6, level), by_length
+
+
+def test_measures_that_say_the_opposite_are_both_told():
+    """What was seen: NB was called better calibrated than Poisson, with an SKCE that was clearly larger."""
+    found = compare(Y, A, B, names=("Poisson", "NB"), **FAST)
+    found = replace(found, pvalue=0.001, degenerate=False, differences=opposite(2.2))
+    both = (
+        "NB has the smaller error in centre and spread (0.4 against 0.6), but Poisson the smaller SKCE "
+        "(0.02 against 0.031)"
+    )
+    assert found.verdict == both
+    for skce in (-2.2, 1.5):  # the same side, or chance
+        agreed = replace(found, differences=opposite(skce))
+        assert agreed.verdict == "NB is better calibrated than Poisson"
+    assert replace(found, differences=opposite(2.2, 0.99)).verdict == agreed.verdict
+    given = {"Poisson": A, "NB": B, "far": wc.Normal(MU + 9.0, SIGMA)}
+    several = compare(Y, given, rng=0, n_resamples=119)
+    first, *others = (replace(pair, pvalue=0.001) for pair in several.pairs)
+    several = replace(several, pairs=(replace(first, differences=opposite(2.2)), *others))
+    assert several.verdict.endswith(f"far; {both}")
+    assert len(several.decided) == 2 < len(several.shown)
+    assert several.tied == (several.ranking[1],)
+    agreed = replace(several, pairs=(replace(first, differences=opposite(1.5)), *others))
+    assert (
+        agreed.verdict
+        == "NB is better calibrated than Poisson and far; Poisson is better calibrated than far"
+    )
+    assert agreed.tied == ()
+    picture = ComparisonDisplay.from_result(several, against="NB", measure="centre and spread")
+    assert picture.by_others[0] == "the SKCE says the opposite of Poisson - NB"
+
+
+def test_differences_that_are_rounding_are_none():
+    """What was seen: "does not change clearly: a difference of 0 (-3.8e-18 to 3.8e-18)"."""
+    same = Difference("Brier score", 0.227, 0.227 + 3e-17, 2e-18, 99.0, 2.0, 0.95)
+    assert change_in_words(same) == "Brier score does not change: 0.227"
+    assert same.phrase == "0"
+    assert (same.value, same.statistic, same.is_shown) == (0.0, 0.0, False)
+    known = replace(same, second=0.227 + 1e-9, standard_error=1e-10)
+    assert not known.is_none
+    assert known.is_shown
+
+
 MODELS = {"honest": HONEST, "far": wc.Normal(MU + 2.0, SIGMA), "wide": wc.Normal(MU, 9.0 * SIGMA)}
 
 
@@ -476,9 +524,11 @@ def test_several_models():
     assert found.verdict in repr(found)
     assert found.verdict in found._repr_html_()
     assert wc.Comparisons.from_json(found.to_json()) == found
-    same = replace(found, pairs=tuple(pair for pair in found.pairs if "wide" in (pair.first, pair.second)))
+    # By SKCE far is farther off than wide.
+    lengths = [replace(pair, differences=pair.differences[1:]) for pair in found.pairs]
+    same = replace(found, pairs=tuple(pair for pair in lengths if pair.second == "wide"))
     assert same.verdict == "honest and far are better calibrated than wide"
-    ties = tuple(replace(pair, pvalue=0.5) if pair.first == "honest" else pair for pair in found.pairs)
+    ties = tuple(replace(pair, pvalue=0.5) if pair.first == "honest" else pair for pair in lengths)
     assert replace(found, pairs=ties).ranking == ("honest", "far", "wide")  # far beats one more than honest
     names = tuple("abcde")
     pairs = tuple(replace(found.pairs[0], first=one, second=two) for one, two in combinations(names, 2))

@@ -341,7 +341,7 @@ def test_the_order_of_models_is_told_where_it_is_not_that_of_the_number(full: Re
     (pair,) = full.comparison.pairs
     best, other = full.comparison.ranking
     third = f"{other} again"
-    order = "Best first; where no difference is shown: not miscalibrated, then better scores first"
+    order = "Best first; where none is shown to be better: not miscalibrated, then better scores first"
 
     def against(name: str, value: float) -> Pair:
         gaps = tuple(replace(gap, first=value, second=0.0) for gap in pair.differences)

@@ -132,7 +132,8 @@ def compare(
     square, and a large error is known by its square less well than by its length: that spreads are too
     small by the factor 0.6 is seen in 0.9 of all sets of 100 cases, by the SKCE alone in 0.5. For classes the
     square of the length is twice the log-likelihood that the best temperature would gain, or for two classes
-    the best line of log odds, which mends how often each occurs, too. A proper score
+    the best line of log odds, which mends how often each occurs, too. Where one of the two is shown and the
+    other, alone and at the whole error rate, says the opposite, the verdict tells both. A proper score
     does not count: a model that is sharper may have a better one and be worse calibrated.
 
     These are the tests that ``calibration_test(y, pred)`` makes of each model, with the same `kernel`,

@@ -17,6 +17,8 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.intervals import Interval
 from wellcal.measures.presentation import Presentable, Row, plain
 
+_ROUNDING = 1e-12  # of a number, below which two of them do not differ
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Difference(Presentable):
@@ -63,8 +65,19 @@ class Difference(Presentable):
 
     @property
     def value(self) -> float:
-        """The difference, first less second."""
-        return self.first - self.second
+        """The difference, first less second; rounding is none."""
+        found = self.first - self.second
+        return 0.0 if abs(found) <= self._rounding else found
+
+    @property
+    def _rounding(self) -> float:
+        """What sums of the same numbers in another order may differ by."""
+        return _ROUNDING * max(abs(self.first), abs(self.second))
+
+    @property
+    def is_none(self) -> bool:
+        """Whether both are the same in all cases, up to rounding."""
+        return self.value == 0.0 and self.critical * self.standard_error <= self._rounding
 
     @property
     def statistic(self) -> float:
@@ -115,6 +128,8 @@ class Difference(Presentable):
         """Value and interval."""
         if not self.holds:
             return f"{self.value:.3g} (no interval)"
+        if self.is_none:
+            return "0"
         found = self.confidence_interval()
         return f"{self.value:.3g} ({found.low:.3g} to {found.high:.3g})"
 
@@ -147,7 +162,11 @@ def change_in_words(found: Difference) -> str:
     'NLL falls from 1.5 to 1.25, by 0.25 (0.15 to 0.35)'
     >>> change_in_words(Difference("NLL", 5.45, 5.449, 0.01, 99.0, 2.0, 0.95))
     'NLL does not change clearly: 5.45 before, 5.449 after, a difference of 0.001 (-0.019 to 0.021)'
+    >>> change_in_words(Difference("NLL", 5.45, 5.45, 1e-18, 99.0, 2.0, 0.95))
+    'NLL does not change: 5.45'
     """
+    if found.is_none:
+        return f"{found.measure} does not change: {found.first:.4g}"
     ends = found.confidence_interval()
     moved = f"{found.first:.4g} to {found.second:.4g}"
     if ends.low > 0.0:

@@ -11,7 +11,7 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, described, flag, listed, number, text, whole
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.models import LEFT_OUT, SKCE, gate
-from wellcal.comparison.shares import decided, explained, shares_of
+from wellcal.comparison.shares import called, clearest, explained, opposed, shares_of
 from wellcal.hypotests.result import TestResult
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate, estimate_text
@@ -121,10 +121,9 @@ class Comparison(Presentable):
                 f"No difference in calibration is shown{_between(self.names)}"
                 f"{unsure(self.tests, self.level) or some_only(self.names, self.tests, self.level)}"
             )
-        shown = decided(self.differences, 1.0 - self.level)
-        if len({found.value < 0 for found in shown}) > 1:
-            return "Which model is better calibrated depends on the measure"
-        sign = shown[0].value if shown else float(self.estimate)
+        if opposed(self.differences) is not None:
+            return either_way(self.names, self.differences)
+        sign = clearest(self.differences).value if self.differences else float(self.estimate)
         a, b = self.names
         return f"{a} is better calibrated than {b}" if sign < 0 else f"{b} is better calibrated than {a}"
 
@@ -202,6 +201,29 @@ class Comparison(Presentable):
         if "weights" in self.provenance:
             rows.append(("weights", str(self.provenance["weights"])))
         return rows
+
+
+def either_way(names: Sequence[str], differences: Sequence[Difference]) -> str:
+    """Which of two models is closer by what, where measures of calibration say the opposite of each other.
+
+    Examples
+    --------
+    >>> skce = Difference("SKCE", 0.01, 0.02, 0.004, 99.0, 2.0, 0.95)
+    >>> spread = Difference("centre and spread", 1.5, 1.25, 0.05, 99.0, 2.0, 0.95)
+    >>> either_way(("a", "b"), (skce, spread)).split(", ")[0]
+    'b has the smaller error in centre and spread (1.25 against 1.5)'
+    >>> either_way(("a", "b"), (skce, spread)).split(", ")[1]
+    'but a the smaller SKCE (0.01 against 0.02)'
+    """
+    first, other = clearest(differences), opposed(differences)
+    assert other is not None
+
+    def told(found: Difference, has: str) -> str:
+        less, more = sorted((found.first, found.second))
+        closer = names[0] if found.value < 0 else names[1]
+        return f"{closer}{has} the smaller {called(found.measure)} ({less:.3g} against {more:.3g})"
+
+    return f"{told(first, ' has')}, but {told(other, '')}"
 
 
 def _neither(names: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from wellcal.comparison.result import (
     MOST_NAMES,
     NO_INTERVALS,
     ahead,
+    either_way,
     intervals_in_words,
     names_in_words,
     side_by_side,
@@ -32,6 +33,7 @@ from wellcal.comparison.shares import (
     compared_pvalue,
     differences_of,
     most_shown,
+    opposed,
     shares_of,
 )
 from wellcal.hypotests.result import TestResult
@@ -75,8 +77,16 @@ class Pair(Presentable):
 
     @property
     def better(self) -> str:
-        """The one whose calibration error is smaller, in the measure that shows it most clearly."""
+        """The one whose calibration error is smaller, in the measure that shows it most clearly.
+
+        Where another measure says the opposite neither is better all in all: `opposed`.
+        """
         return self.first if clearest(self.differences).value < 0 else self.second
+
+    @property
+    def opposed(self) -> Difference | None:
+        """A difference in calibration that says the opposite of the clearest one, where there is one."""
+        return opposed(self.differences)
 
     @property
     def worse(self) -> str:
@@ -140,6 +150,11 @@ class Comparisons(Presentable):
         return tuple(pair for pair in self.pairs if pair.pvalue <= 1.0 - self.level)
 
     @property
+    def decided(self) -> tuple[Pair, ...]:
+        """Pairs of which one is better calibrated: no measure of calibration says the opposite."""
+        return tuple(pair for pair in self.shown if pair.opposed is None)
+
+    @property
     def measure(self) -> str:
         """The measure of calibration that shows differences of the most pairs, and most clearly."""
         return most_shown([pair.differences for pair in self.pairs])
@@ -177,7 +192,7 @@ class Comparisons(Presentable):
         order: list[str] = []
         rest = sorted(self.names, key=lambda name: (wrong[name], values[name]))
         while rest:
-            beaten = {pair.worse for pair in self.shown if pair.better in rest}
+            beaten = {pair.worse for pair in self.decided if pair.better in rest}
             order.append(next((name for name in rest if name not in beaten), rest[0]))
             rest.remove(order[-1])
         return tuple(order)
@@ -194,30 +209,37 @@ class Comparisons(Presentable):
     def tied(self) -> tuple[str, ...]:
         """Models that are not shown to be worse than the first in the ranking, in its order."""
         best, *others = self.ranking
-        worse = {pair.worse for pair in self.shown if pair.better == best}
+        worse = {pair.worse for pair in self.decided if pair.better == best}
         return tuple(name for name in others if name not in worse)
 
     def _best_of_many(self) -> str:
         best, *others = self.ranking
-        tied, pairs = self.tied, f"{len(self.shown)} of {len(self.pairs)} pairs differ"
-        worse = [name for name in others if name not in tied]
-        if not worse:
-            return f"No difference in calibration is shown between {best} and the others; {pairs}"
-        parts = [f"{best} is better calibrated than {_some(worse, 'others')}"]
-        if tied:
+        pairs = f"{len(self.shown)} of {len(self.pairs)} pairs differ"
+        either = [pair for pair in self.shown if pair.opposed and best in (pair.first, pair.second)]
+        unlike = [pair.second if pair.first == best else pair.first for pair in either]
+        tied = [name for name in self.tied if name not in unlike]
+        worse = [name for name in others if name not in self.tied]
+        parts = [f"{best} is better calibrated than {_some(worse, 'others')}"] if worse else []
+        if unlike:
+            parts.append(f"whether {best} or {_some(unlike, 'others')} is closer depends on the measure")
+        if tied and parts:
             parts.append(f"{_some(tied, 'others')} {'is' if len(tied) == 1 else 'are'} tied with it")
+        parts = parts or [f"No difference in calibration is shown between {best} and the others"]
         return "; ".join([*parts, pairs])
 
     def _who_is_better(self) -> str:
         than: dict[tuple[str, ...], list[str]] = {}  # who is better than some
         for name in self.ranking:
-            worse = tuple(pair.worse for pair in self.shown if pair.better == name)
+            worse = tuple(pair.worse for pair in self.decided if pair.better == name)
             if worse:
                 than.setdefault(worse, []).append(name)
         parts = [
             f"{names_in_words(better)} {'is' if len(better) == 1 else 'are'} better calibrated than "
             f"{names_in_words(worse)}"
             for worse, better in than.items()
+        ]
+        parts += [
+            either_way((pair.first, pair.second), pair.differences) for pair in self.shown if pair.opposed
         ]
         ties = [pair for pair in self.pairs if pair not in self.shown]
         if ties:

@@ -53,14 +53,34 @@ def compared_pvalue(differences: Sequence[Difference]) -> float:
     return min(1.0, min(pvalue for _, pvalue in _weighted(differences)))
 
 
-def decided(differences: Sequence[Difference], alpha: float) -> list[Difference]:
-    """Differences in calibration that are shown by themselves, at their shares of an error rate."""
-    return [found for found, pvalue in _weighted(differences) if pvalue <= alpha]
-
-
 def clearest(differences: Iterable[Difference]) -> Difference:
     """The difference in calibration that is shown most clearly, for its share of the error rate."""
     return min(_weighted(differences), key=lambda pair: pair[1])[0]
+
+
+def opposed(differences: Sequence[Difference]) -> Difference | None:
+    """The measure of calibration that says the opposite of the clearest one; None where none does.
+
+    By itself, at the whole error rate: it is no claim of its own, but what one must not be made against.
+
+    Examples
+    --------
+    >>> skce = Difference("SKCE", 0.01, 0.02, 0.004, 99.0, 2.0, 0.95)
+    >>> spread = Difference("centre and spread", 1.5, 1.25, 0.05, 99.0, 2.0, 0.95)
+    >>> opposed([skce, spread]).measure
+    'SKCE'
+    """
+    if not any(found.measure in SHARES for found in differences):
+        return None
+    first = clearest(differences)
+    others = [found for found in differences if found.measure in SHARES and found.value * first.value < 0.0]
+    return next((found for found in others if found.pvalue <= 1.0 - found.level), None)
+
+
+def opposite_of(measure: str, differences: Sequence[Difference]) -> Difference | None:
+    """The measure of calibration that says the opposite of another one; None where they agree."""
+    other = opposed(differences)
+    return clearest(differences) if other is not None and other.measure == measure else other
 
 
 def most_shown(pairs: Sequence[Sequence[Difference]]) -> str:

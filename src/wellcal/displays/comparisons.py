@@ -13,7 +13,7 @@ from wellcal._arrays.checks import described, one_of
 from wellcal._arrays.round_numbers import how_many
 from wellcal.comparison import Comparison, Comparisons
 from wellcal.comparison.differences import Difference
-from wellcal.comparison.shares import SHARES, called, clearest, explained, most_shown
+from wellcal.comparison.shares import SHARES, called, clearest, explained, most_shown, opposite_of
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import Display
@@ -207,7 +207,9 @@ def _by_others(result: Comparisons, measure: str, reference: str) -> tuple[str, 
     told: list[str] = []
     for pair in result.shown:
         name = f"{pair.first} - {pair.second}"
-        if not _in(measure, pair.differences).is_shown:
+        if (other := opposite_of(measure, pair.differences)) is not None:
+            told.append(f"the {called(other.measure)} says the opposite of {name}")
+        elif not _in(measure, pair.differences).is_shown:
             told.append(f"{name} is shown by the {called(clearest(pair.differences).measure)}")
         elif reference not in (pair.first, pair.second):
             told.append(f"{name} is shown, too")

@@ -11,7 +11,7 @@ from typing import Any
 from wellcal.comparison import Comparisons
 from wellcal.comparison.differences import Difference
 from wellcal.comparison.several import Pair
-from wellcal.comparison.shares import called, clearest, explained
+from wellcal.comparison.shares import called, clearest, explained, opposite_of
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.presentation import pvalue_sign
@@ -45,7 +45,7 @@ def _order(report: Report) -> str:
     others = [] if found is None else [_less_best(found, best, model.name)[2] for model in report.models[1:]]
     if not report.tied and all(before <= after for before, after in pairwise([0.0, *others])):
         return ""
-    return "; where no difference is shown: not miscalibrated, then better scores first"
+    return "; where none is shown to be better: not miscalibrated, then better scores first"
 
 
 def _row(report: Report, rank: int, model: ModelReport, mended: bool) -> list[Cell]:
@@ -91,7 +91,9 @@ def _difference(comparison: Comparisons, best: str, name: str) -> Cell:
         told = f"{value} ({low:.2g} to {high:.2g})" if found.holds else "both may be calibrated"
         return number_cell("a tie", off, told)
     under = f"{low:.2g} to {high:.2g}"
-    if low <= 0.0 <= high:
+    if (other := opposite_of(found.measure, pair.differences)) is not None:
+        under += f"; the opposite by {other.measure}"
+    elif low <= 0.0 <= high:
         under += f"; shown by {clearest(pair.differences).measure}"
     return number_cell(value, off, under)
 
