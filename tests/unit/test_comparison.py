@@ -506,6 +506,8 @@ def test_differences_that_are_rounding_are_none():
     same = Difference("Brier score", 0.227, 0.227 + 3e-17, 2e-18, 99.0, 2.0, 0.95)
     assert change_in_words(same) == "Brier score does not change: 0.227"
     assert same.phrase == "0"
+    ends = same.confidence_interval()
+    assert (ends.low, ends.high) == (0.0, 0.0)
     assert (same.value, same.statistic, same.is_shown) == (0.0, 0.0, False)
     known = replace(same, second=0.227 + 1e-9, standard_error=1e-10)
     assert not known.is_none

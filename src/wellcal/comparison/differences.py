@@ -94,7 +94,7 @@ class Difference(Presentable):
         critical = self.critical
         if level is not None:
             critical = t_quantile(self.degrees_of_freedom, probability(level, "level"))
-        half = critical * self.standard_error
+        half = 0.0 if self.is_none else critical * self.standard_error
         return Interval(self.value - half, self.value + half, self.level if level is None else level)
 
     @property

@@ -203,7 +203,8 @@ def mended_table(found: Mended) -> Table:
     rows: list[list[Cell]] = []
     for gap in found.differences:
         ends = gap.confidence_interval()
-        gained = number_cell(f"{gap.value:.2g}", gap.value, f"{ends.low:.2g} to {ends.high:.2g}")
+        told = "no change" if gap.is_none else f"{ends.low:.2g} to {ends.high:.2g}"
+        gained = number_cell(f"{gap.value:.2g}", gap.value, told)
         values = (number_cell(f"{value:.4g}", value) for value in (gap.first, gap.second))
         rows.append([Cell(gap.measure), *values, gained])
     return Table(header, rows, "Mean scores on held-out cases, and what is gained with 95% intervals")
