@@ -245,6 +245,10 @@ def test_models_share_axes_of_correlations_and_others_are_refused() -> None:
 # -- segments, tolerances, plans ---------------------------------------------------------------------
 
 
+def small_print(display: Any) -> str:
+    return " ".join(" ".join(text.get_text().split()) for text in display.ax_.texts)
+
+
 def test_segments_in_rows() -> None:
     region = np.repeat(["north", "south"], N // 2)
     y = np.where(region == "north", Y + 1.2, Y)
@@ -262,7 +266,10 @@ def test_segments_in_rows() -> None:
     size = report.best.segments.segments[0].test.yardstick
     assert display.values[0] == pytest.approx(abs(size.ratio - 1.0), rel=0.02)
     assert display.low[0] <= abs(size.low - 1.0), "wider than for one segment alone"
-    assert len(SegmentsDisplay.from_result(report.best.segments, most=1).rows) == 1
+    assert "shown" not in small_print(display)
+    one = SegmentsDisplay.from_result(report.best.segments, most=1)
+    assert len(one.rows) == 1
+    assert "2 segments were tested, 1 is shown: that with the smallest p-value;" in small_print(one)
     with pytest.raises(TypeError, match=r"report\.best\.segments"):
         SegmentsDisplay.from_result(report)
 
