@@ -175,7 +175,7 @@ class ResidualDisplay(Display):
             whole = _Ranked(values, shown, predictions)
             ranked = _among_draws(targets, whole, against, generator)
             values, shown, scored = ranked.values, ranked.shown, ranked.words
-            shares = _FEW_SHARES if ranked.count + 1 <= _FEW_RANKS else SHARES
+            shares = _FEW_SHARES if ranked.among + 1 <= _FEW_RANKS else SHARES
         elif not isinstance(predictions, Normal):
             scored = _SHARE
         usual = _bins(len(values), probability(level, "level"), shares)
@@ -310,14 +310,14 @@ class _Ranked(NamedTuple):
     others: bool = False
 
     @property
-    def count(self) -> int:
+    def among(self) -> int:
         """How many draws outcomes are ranked among."""
         return int(self.draws.values.shape[1])
 
     @property
     def words(self) -> str:
         """What the values are."""
-        rank = f"rank of the outcome among {how_many(self.count, 'other draw' if self.others else 'draw')}"
+        rank = f"rank of the outcome among {how_many(self.among, 'other draw' if self.others else 'draw')}"
         return rank if self.others else f"{rank}, too few to take some for the axis"
 
 
