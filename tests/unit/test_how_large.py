@@ -309,6 +309,19 @@ def test_ends_beyond_the_scale_are_bounds() -> None:
     assert wc.Yardstick.from_dict(stored) == within, "as stored before"
 
 
+def test_the_word_of_a_size_does_not_depend_on_the_side_that_is_told_first():
+    """17% too small and 25% too large are as far off: the smaller one decides where there is no direction."""
+    small, large = (0.83, 0.89, 0.76), (1.25, 1.14, 1.44)
+    told = [
+        wc.Yardstick("spreads", *own, other=other, directed=False)
+        for own, other in ((small, large), (large, small))
+    ]
+    assert [one.word for one in told] == ["moderate", "moderate"]
+    assert [told[0].towards(side).word for side in (-1, 1)] == ["moderate", "strong"]
+    beyond = wc.Yardstick("spreads", 10.0, 1.1, 10.0, 0.95, True, True, small, directed=False)
+    assert beyond.size == "moderate", "an error to the other side is no further off"
+
+
 def test_yardsticks_are_stored_once_they_were_asked_for() -> None:
     estimate = wc.skce(Y, SHARP)
     assert wc.Estimate.from_json(estimate.to_json()).yardstick is None

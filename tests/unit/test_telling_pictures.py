@@ -177,7 +177,10 @@ def test_residuals_are_asked_about_what_they_are_drawn_against() -> None:
         wc.Normal(mu, 1.0): ["predicted mean"],
         wc.Normal(mu, spreads): ["predicted spread", "predicted mean"],
         wc.Quantiles(LEVELS, levels): ["predicted 50% quantile"],
-        draws: ["spread of draws and outcome", "mean of draws and outcome"],
+        draws: [
+            "predicted spread, as told by half of the draws",
+            "predicted mean, as told by one draw",
+        ],
     }
     for pred, words in shown.items():
         drawings = album([Shown(mu + 0.3, pred, None, None, True)], kinds_for(pred)).values()

@@ -36,9 +36,10 @@ class Described(NamedTuple):
 def described(predictions: Any, what: str, targets: Any = None) -> Described:
     """Predicted spreads or means; the middle half and the median where moments are not finite in some case.
 
-    Draws are described together with their targets, where these are given. Under calibration the target is
-    any of these S + 1 numbers, whatever they are, so that its rank is uniform among cases of one spread, too.
-    Among cases whose draws alone lie close together it is not.
+    Draws are described together with their targets, where these are given: too few of them to be taken
+    `draws_apart`. Under calibration the target is any of these S + 1 numbers, whatever they are, so that its
+    rank is uniform among cases of one spread, too. Among cases whose draws alone lie close together it is
+    not.
 
     Examples
     --------
@@ -72,6 +73,39 @@ def described(predictions: Any, what: str, targets: Any = None) -> Described:
     return Described("predicted median", _numbers(batch.quantile(0.5)))
 
 
+def draws_apart(predictions: Any, what: str, rng: np.random.Generator) -> tuple[Described, Samples] | None:
+    """What some of the draws of each prediction say, and the other draws, among which the target is ranked.
+
+    Given the ones, taken at random, the target is any of itself and the others under calibration, so that its
+    rank is uniform wherever the ones lie. Against the mean of all draws and the target, a spread that is
+    wrong would look like a trend: targets that are far off pull it along.
+
+    None for predictions that are no draws, and where there are too few: one says where a prediction lies, two
+    or more (half of them) how wide it is.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> pred = wc.Samples([[1.0, 2.0, 4.0]])
+    >>> one, others = draws_apart(pred, "mean", np.random.default_rng(0))
+    >>> one.words, others.values.shape
+    ('predicted mean, as told by one draw', (1, 2))
+    >>> draws_apart(wc.Samples([[1.0, 2.0]]), "spread", np.random.default_rng(0)) is None
+    True
+    """
+    check_scalar(predictions, "pit")
+    taken = _taken(predictions, what)
+    if not taken:
+        return None
+    batch: Any = numpy_batch(predictions)
+    values = rng.permuted(np.asarray(batch.values, dtype=np.float64), axis=1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = values[:, 0] if what == "mean" else values[:, :taken].std(axis=1, ddof=1)
+    if not np.isfinite(found).all():
+        return None
+    return Described(words_of(predictions, what), found), Samples(values[:, taken:], axis=1)
+
+
 def differing(*models: Any) -> list[str]:
     """What differs between the cases of each of some models, so that all can be drawn against it.
 
@@ -92,9 +126,17 @@ def words_of(predictions: Any, what: str) -> str:
     --------
     >>> import wellcal as wc
     >>> words_of(wc.Normal([0.0], [1.0]), "mean"), words_of(wc.Samples([[1.0, 2.0]]), "mean")
-    ('predicted mean', 'mean of draws and outcome')
+    ('predicted mean', 'predicted mean, as told by one draw')
+    >>> words_of(wc.Samples(np.zeros((1, 8)), axis=1), "spread"), words_of(wc.Samples([[1.0]]), "mean")
+    ('predicted spread, as told by half of the draws', 'mean of draws and outcome')
     """
-    return _of_pool(what) if _are_draws(predictions) else described(predictions, what).words
+    if not _are_draws(predictions):
+        return described(predictions, what).words
+    taken = _taken(predictions, what)
+    if not taken:
+        return _of_pool(what)
+    told = "one draw" if taken == 1 else "two draws" if taken == 2 else "half of the draws"
+    return f"predicted {what}, as told by {told}"
 
 
 def either(words: Iterable[str]) -> str:
@@ -104,6 +146,13 @@ def either(words: Iterable[str]) -> str:
 
 def _are_draws(predictions: Any) -> bool:
     return isinstance(predictions, Samples) and predictions.kind == "draws"
+
+
+def _taken(predictions: Any, what: str) -> int:
+    """How many draws tell what residuals are drawn against, so that some are left; 0 where there are none."""
+    count = int(predictions.values.shape[1]) if _are_draws(predictions) else 0
+    wanted = 1 if what == "mean" else max(2, count // 2)
+    return wanted if wanted < count else 0
 
 
 def _of_pool(what: str) -> str:

@@ -354,12 +354,15 @@ class Canvas:
         if self.once("ideal"):
             self.ax.plot(x, y, color=self.theme.ideal, linewidth=0.8, zorder=1.2)
 
-    def band(self, x: Any, low: Any, high: Any, *, around: float = 0.02, **options: Any) -> None:
-        """Where calibrated models lie, in grey; at a single place, so far to both sides of it."""
+    def band(self, x: Any, low: Any, high: Any, *, around: float = 0.02, **options: Any) -> Any:
+        """Where calibrated models lie, in grey; at a single place, so far to both sides of it.
+
+        Returns what is drawn.
+        """
         if len(x) == 1:
             x, low, high = x[0] + np.array([-around, around]), np.repeat(low, 2), np.repeat(high, 2)
         shade = {"color": self.theme.band, "alpha": 0.75, "linewidth": 0.0, "zorder": 0.8, **options}
-        self.ax.fill_between(x, low, high, **shade)
+        return self.ax.fill_between(x, low, high, **shade)
 
     def label(self, text: str, xy: tuple[float, float], to: tuple[float, float], **options: Any) -> None:
         """Words for the band at `xy`, written at `to`, a thin line between both; only the latest stay."""

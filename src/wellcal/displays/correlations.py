@@ -154,8 +154,9 @@ class CorrelationsDisplay(Display):
 
     @property
     def finding(self) -> str:
-        """How many correlations leave the band, in a sentence."""
-        return bins_outside(self.outside(), "correlations")
+        """How many correlations leave the band, in a sentence, and of how many of the coordinates."""
+        some = f" of {self._looked} of {self.coordinates} coordinates" if self._leaves_out else ""
+        return bins_outside(self.outside(), f"correlations{some}")
 
     # -- drawing -------------------------------------------------------------------------------
 
@@ -226,13 +227,21 @@ class CorrelationsDisplay(Display):
         text = f"{self.level:.0%} of calibrated models stay in {here}"
         canvas.label(text, (x, low if below else high), to)
 
+    @property
+    def _looked(self) -> int:
+        """How many coordinates are in some pair."""
+        return len({place for pair in self.pairs for place in pair})
+
+    @property
+    def _leaves_out(self) -> bool:
+        return self._looked < self.coordinates
+
     def _small_print(self, canvas: Canvas, shown: int) -> str:
         named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
         count = len(self.pairs)
         some = f"; the {shown} of {count} pairs that are farthest off" if shown < count else ""
-        looked = len({place for pair in self.pairs for place in pair})
-        if looked < self.coordinates:
-            some += f", of {looked} of the {self.coordinates} coordinates"
+        if self._leaves_out:
+            some += f", of {self._looked} of the {self.coordinates} coordinates"
         return (
             f"{named}{how_many(self.n_samples)}{some}; residuals in units of the predicted spread; line in "
             "the band: what was predicted."

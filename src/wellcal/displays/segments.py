@@ -161,9 +161,14 @@ class SegmentsDisplay(Display):
             beyond += (
                 "; without a dot: miscalibrated, how far is not known" if len(known) < len(values) else ""
             )
+            # Some may be left out; those with too few cases were not tested, and are not counted.
+            shown = len(self.rows)
+            which = "1 is shown: that" if shown == 1 else f"{shown} are shown: those"
+            ends = "smallest p-value" if shown == 1 else "smallest p-values"
+            less = f", {which} with the {ends}" if shown < self.n_segments else ""
             canvas.note(
-                f"{self.n_segments:,} segments were tested; {self.level:.0%} intervals that hold for all of "
-                f"them together{beyond}; filled: miscalibrated, p-values adjusted for all of them."
+                f"{self.n_segments:,} segments were tested{less}; {self.level:.0%} intervals that hold for "
+                f"all of them together{beyond}; filled: miscalibrated, p-values adjusted for all of them."
             )
         self._drawn(ax)
         return self

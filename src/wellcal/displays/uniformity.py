@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +36,7 @@ QUESTION = "Do outcomes fall everywhere in their predictions as often as promise
 _SPREAD = {"prediction": "probability integral transform", "draws": "ranks among draws"}
 PLACES = 100  # of the distribution function
 _RESAMPLES = 1999
+_FEWEST_BARS = 5  # that show a trough; fewer only where there are fewer ranks
 
 
 @dataclass(repr=False)
@@ -57,9 +60,14 @@ class PITDisplay(Display):
         What the values are, in words: "prediction", or "draws" for ranks among them.
     seed
         Of the band of the histogram.
+    ranks
+        How many ranks there are among draws, and None for other predictions: bars hold equally many.
 
     Notes
     -----
+    Histograms of several models on the same axes have one number of bars, the smallest that any of them would
+    have alone, or fewer where ranks among draws are then counted exactly: one band is that of all models.
+
     Counts and classes spread an outcome over the share that its prediction gives to it, and draws are ranked
     with the outcome among them. All are then uniform for a calibrated model, so that both bands are exact:
     the histogram's by drawing from it, the other one's by computing the probability of whole paths.
@@ -85,6 +93,7 @@ class PITDisplay(Display):
     level: float = LEVEL
     what: str = "prediction"
     seed: int = 0
+    ranks: int | None = None
 
     @classmethod
     def from_predictions(
@@ -150,13 +159,13 @@ class PITDisplay(Display):
         verdict = verdict_of(y, pred, test, result, rng)
         what = "prediction" if ranks is None else "draws"
         seed = int(generator.integers(2**31))
-        return cls(values, kind, bins, name, verdict, level, what, seed)
+        return cls(values, kind, bins, name, verdict, level, what, seed, ranks)
 
     # -- data ----------------------------------------------------------------------------------
 
-    def heights(self) -> tuple[NDArray, NDArray, NDArray]:
+    def heights(self, n_bins: int | None = None) -> tuple[NDArray, NDArray, NDArray]:
         """Bars relative to what is promised, and the band of a calibrated model, each ``(n_bins,)``."""
-        n, bins = len(self.values), self.n_bins
+        n, bins = len(self.values), self.n_bins if n_bins is None else n_bins
         counts = np.histogram(self.values, bins=bins, range=(0.0, 1.0))[0]
         rng = np.random.default_rng(self.seed)
         draws = rng.multinomial(n, np.full(bins, 1.0 / bins), size=_RESAMPLES)
@@ -180,21 +189,25 @@ class PITDisplay(Display):
         with style():
             ax = axes_or_new(ax, SQUARE)
             canvas = Canvas(ax)
-            handle, curve = self._histogram(canvas) if kind == "histogram" else self._ecdf(canvas)
-            canvas.add(self.name, handle, curve)
+            together: list[PITDisplay] = canvas.shown.parts.setdefault("displays", [])
+            together.append(self)
+            bars = common_bars(together)
+            (handle,) = ax.plot([], [], **canvas.look.line)
+            canvas.add(self.name, handle, self._ecdf(canvas) if kind == "ecdf" else None)
             canvas.say(self.name, self.statement if self.verdict else self._seen(kind))
-            shown: set[str] = canvas.shown.parts.setdefault("what", set())
-            shown.add(self.what)
+            if kind == "histogram":
+                _draw_histograms(canvas, together, bars)
+            shown = {one.what for one in together}
             among = "its draws" if shown == {"draws"} else "its prediction"
             ax.set_xlabel(f"where the outcome fell in {among}  (low to high)", color=canvas.theme.ink)
             ax.set(xlim=(0.0, 1.0), xticks=np.linspace(0.0, 1.0, 5), box_aspect=1.0)
             canvas.title()
             name = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
-            how = {"histogram": f"{self.n_bins} bars", "ecdf": "distribution function less the ideal one"}[
-                kind
-            ]
+            how = {"histogram": f"{bars} bars", "ecdf": "distribution function less the ideal one"}[kind]
             spread = " or ".join(words for what, words in _SPREAD.items() if what in shown)
-            canvas.note(f"{name}{how_many(len(self.values))}; {spread}, {how}.")
+            counts = sorted({len(one.values) for one in together})
+            cases = " or ".join([*(f"{count:,}" for count in counts[:-1]), how_many(counts[-1])])
+            canvas.note(f"{name}{cases}; {spread}, {how}.")
             canvas.name_models()
         self._drawn(ax)
         return self
@@ -211,44 +224,77 @@ class PITDisplay(Display):
 
     def _seen(self, kind: str) -> str:
         if kind == "histogram":
-            heights, low, high = self.heights()
-            return bins_outside((heights < low - TIE) | (heights > high + TIE), "bars")
+            return _bars_outside(*self.heights())
         _, found, low, high = self.differences()
         return curve_outside((found < low - TIE) | (found > high + TIE))
 
-    def _histogram(self, canvas: Canvas) -> tuple[Any, Any]:
-        heights, low, high = self.heights()
-        edges, ax, look = np.linspace(0.0, 1.0, self.n_bins + 1), canvas.ax, canvas.look
-        first = canvas.first
-        canvas.band(edges, np.append(low, low[-1]), np.append(high, high[-1]), step="post")
-        canvas.ideal([0.0, 1.0], [1.0, 1.0])
-        if first:
-            ax.stairs(heights, edges, fill=True, color=look.colour, alpha=0.16, zorder=1.5)
-        shape: dict[str, Any] = {
-            "color": look.colour,
-            "linestyle": look.dash,
-            "linewidth": 1.6,
-            "zorder": 2.5,
-        }
-        ax.stairs(heights, edges, baseline=None, **shape)
-        room = 1.22 * float(max(heights.max(), high.max()))  # for the label of the band
-        top = max(canvas.shown.parts.get("top", 0.0), room)
-        canvas.shown.parts["top"] = top
-        ax.set_ylim(0.0, top)
-        ax.set_ylabel("how often, where 1 is what was promised", color=canvas.theme.ink)
-        quiet = int(np.argmin(heights - high))
-        _label(canvas, (edges[quiet] + edges[quiet + 1]) / 2.0, float(high[quiet]), 0.955 * top, self.level)
-        (handle,) = ax.plot([], [], **look.line)
-        return handle, (np.repeat(edges, 2)[1:-1], np.repeat(heights, 2))
-
-    def _ecdf(self, canvas: Canvas) -> tuple[Any, Any]:
+    def _ecdf(self, canvas: Canvas) -> tuple[NDArray, NDArray]:
         shares, found, low, high = self.differences()
-        ax, look = canvas.ax, canvas.look
         canvas.band(shares, low, high)
         canvas.ideal([0.0, 1.0], [0.0, 0.0])
-        (handle,) = ax.plot(shares, found, **look.line, linewidth=1.8, zorder=2.5)
+        canvas.ax.plot(shares, found, **canvas.look.line, linewidth=1.8, zorder=2.5)
         difference_axis(canvas, found, (low, high), self.level)
-        return handle, (shares, found)
+        return shares, found
+
+
+def common_bars(displays: Sequence[PITDisplay]) -> int:
+    """Number of bars of histograms on the same axes: one that suits all of them.
+
+    Bars of one model beside narrower ones of another, each in its own band, would hide in the wider band.
+
+    Examples
+    --------
+    >>> def of(n_bins, ranks=None):
+    ...     return PITDisplay(np.array([0.5]), n_bins=n_bins, ranks=ranks)
+    >>> common_bars([of(20), of(7, ranks=21)]), common_bars([of(20), of(20, ranks=100), of(10, ranks=10)])
+    (7, 10)
+    >>> common_bars([of(12), of(12, ranks=21)]), common_bars([of(20, ranks=100), of(6, ranks=6)])
+    (12, 6)
+    """
+    wanted = {one.n_bins for one in displays}
+    least = min(wanted)
+    if len(wanted) == 1:  # also where that was asked for
+        return least
+    ranks = [one.ranks for one in displays if one.ranks is not None]
+    shared = math.gcd(*ranks)  # 0 without any
+    fewest = min([_FEWEST_BARS, *ranks])
+    return max((bars for bars in range(fewest, least + 1) if shared % bars == 0), default=least)
+
+
+def _draw_histograms(canvas: Canvas, displays: Sequence[PITDisplay], bars: int) -> None:
+    """Histograms of all models that the axes show, anew: the next one may need fewer bars."""
+    shown, ax = canvas.shown, canvas.ax
+    for artist in shown.parts.pop("drawn", []):
+        artist.remove()
+    edges = np.linspace(0.0, 1.0, bars + 1)
+    bands: dict[tuple[int, float], tuple[NDArray, NDArray]] = {}
+    tallest, highest, drawn = np.zeros(bars), np.zeros(bars), shown.parts.setdefault("drawn", [])
+    for place, one in enumerate(displays):
+        heights, *ends = one.heights(bars)
+        key = len(one.values), one.level
+        if key not in bands:  # one for all models with as many cases
+            low, high = bands[key] = ends[0], ends[1]
+            drawn.append(canvas.band(edges, np.append(low, low[-1]), np.append(high, high[-1]), step="post"))
+        low, high = bands[key]
+        if not one.verdict:
+            shown.said[place] = shown.said[place][0], _bars_outside(heights, low, high)
+        look = canvas.look_of(place)
+        if place == 0:
+            drawn.append(ax.stairs(heights, edges, fill=True, color=look.colour, alpha=0.16, zorder=1.5))
+        drawn.append(ax.stairs(heights, edges, baseline=None, **look.line, linewidth=1.6, zorder=2.5))
+        shown.curves[place] = np.stack([np.repeat(edges, 2)[1:-1], np.repeat(heights, 2)], axis=1)
+        tallest, highest = np.maximum(tallest, heights), np.maximum(highest, high)
+    canvas.ideal([0.0, 1.0], [1.0, 1.0])
+    top = 1.22 * float(max(tallest.max(), highest.max()))  # with room for the label of the band
+    ax.set_ylim(0.0, top)
+    ax.set_ylabel("how often, where 1 is what was promised", color=canvas.theme.ink)
+    quiet = int(np.argmin(tallest - highest))
+    middle = (edges[quiet] + edges[quiet + 1]) / 2.0
+    _label(canvas, middle, float(highest[quiet]), 0.955 * top, displays[-1].level)
+
+
+def _bars_outside(heights: NDArray, low: NDArray, high: NDArray) -> str:
+    return bins_outside((heights < low - TIE) | (heights > high + TIE), "bars")
 
 
 def difference_axis(canvas: Canvas, found: NDArray, band: tuple[NDArray, NDArray], level: float) -> None:
@@ -281,4 +327,4 @@ def _bins(wanted: int, ranks: int | None) -> int:
     if ranks is None:
         return wanted
     fitting = [bins for bins in range(2, wanted + 1) if ranks % bins == 0]
-    return fitting[-1] if fitting and fitting[-1] >= min(5, ranks) else wanted
+    return fitting[-1] if fitting and fitting[-1] >= min(_FEWEST_BARS, ranks) else wanted

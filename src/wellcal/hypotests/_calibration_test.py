@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, cast
@@ -21,6 +22,7 @@ from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.method import AUTO, METHODS, Method, Outcome
 from wellcal.hypotests.methods import Omnibus
 from wellcal.hypotests.methods.exact import Statistic
+from wellcal.hypotests.parts.vectors import coordinates_looked_at
 from wellcal.hypotests.result import TestResult
 from wellcal.hypotests.sensitivity import smallest_error
 from wellcal.hypotests.setup import Setup, check_resamples, make_setup
@@ -298,6 +300,8 @@ def result_of(
         evidence = evidence.knowing(known_evidence)
     missed = n_samples is None and isinstance(method, Omnibus) and outcome.pvalue > ALPHA
     known = {**reasons, **outcome.provenance, **setup.problem.notes.as_dict()}
+    if isinstance(method, Omnibus):
+        known |= coordinates_looked_at(math.prod(setup.predictions.event_shape))
     if "n_resamples" in known and setup.seed is not None:
         known["seed"] = setup.seed
     result = TestResult(

@@ -299,7 +299,7 @@ class TestResult(Presentable):
         rows.append(("statistic", told))
         if "pvalues" in provenance:
             rows.append(("parts", _parts_text(provenance)))
-        told = [name for name in ("chosen", "alternatives") if name in provenance]
+        told = [name for name in ("coordinates", "chosen", "alternatives") if name in provenance]
         rows.extend((name, str(provenance[name])) for name in told)
         if "n_resamples" in provenance:
             seed = f", seed {seed_text(provenance['seed'])}" if "seed" in provenance else ""

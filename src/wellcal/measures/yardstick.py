@@ -22,6 +22,9 @@ from wellcal.predictions.alterations import MEANS, centre_and_scale, kind_of_err
 SLIGHT, STRONG = 0.05, 0.2
 """Shares from which an error is moderate, and strong."""
 
+SIZES = ("slight", "moderate", "strong")
+"""Words for sizes of errors, the smallest first."""
+
 _SLIGHT_SHIFT, _STRONG_SHIFT = 0.25, 1.0  # standard deviations: 90% intervals hold 89% and 74%
 _UNIT_CASES = 400  # that tell how far predictions are from zero
 _ROUNDING = 1e-6  # KCE of the largest error, relative to that of the model, that is none
@@ -169,13 +172,17 @@ class Yardstick(Presentable):
     def size(self) -> str:
         """In one word: "slight" below 5%, "moderate" up to 20%, "strong" above.
 
-        Means that are off by more than a quarter of a standard deviation are not slight, and by more than one
-        strong, however small a share of them that is.
+        Where the error has no direction, the smaller of its two sizes decides: 17% too small and 25% too
+        large are as far off. Means that are off by more than a quarter of a standard deviation are not
+        slight, and by more than one strong, however small a share of them that is.
         """
-        shift = self._shift(self.ratio)
-        if self.beyond or self.share > STRONG or shift > _STRONG_SHIFT:
+        return min((self._size_of(side) for side in self.sides), key=SIZES.index)
+
+    def _size_of(self, side: Side) -> str:
+        share, shift = share_of(side.ratio), self._shift(side.ratio)
+        if side.beyond or share > STRONG or shift > _STRONG_SHIFT:
             return "strong"
-        return "slight" if self.share < SLIGHT and shift <= _SLIGHT_SHIFT else "moderate"
+        return "slight" if share < SLIGHT and shift <= _SLIGHT_SHIFT else "moderate"
 
     def _shift(self, ratio: float) -> float:
         """How far means are off that are wrong by a ratio, in standard deviations; 0 where not known."""

@@ -369,6 +369,24 @@ def test_draws_beside_densities_are_no_reason_to_call_all_of_them_draws():
     assert small.count("cases;") == 1
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_histograms_on_the_same_axes_have_as_many_bars_and_one_band(first):
+    rng = np.random.default_rng(3)
+    y = rng.normal(size=400)
+    narrow = wc.Samples(0.6 * rng.normal(size=(400, 20)))
+    models = [("normal", wc.Normal(np.zeros(400), 1.0)), ("draws", narrow)]
+    ax = None
+    for name, pred in (models[first], models[1 - first]):
+        display = PITDisplay.from_predictions(y, pred, name=name, test=False, ax=ax, rng=0)
+        ax = display.ax_
+    assert {len(one.get_data().values) for one in ax.patches} == {7}, "21 ranks, three of them in a bar"
+    assert len(ax.collections) == 1, "a band that is that of both"
+    assert "7 bars" in " ".join(text.get_text() for text in ax.texts).replace("\n", " ")
+    title = ax.get_title(loc="left")
+    assert "normal: All 7 bars" in title, title
+    assert "draws: 5 of 7 bars" in title, "what was seen where it was alone"
+
+
 def test_grades_are_ordered_by_their_support_not_by_their_columns():
     rng = np.random.default_rng(2)
     probs, names = rng.dirichlet(np.ones(3), 50), np.array(["low", "mid", "high"])

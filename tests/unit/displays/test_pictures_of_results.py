@@ -242,7 +242,28 @@ def test_models_share_axes_of_correlations_and_others_are_refused() -> None:
     assert "correlations" not in wc.calibration_test(y[:, :1], one, n_resamples=19).figures
 
 
+def test_what_is_said_of_many_coordinates_says_of_how_many() -> None:
+    """The first two of 40 are identical here, and the second is not looked at."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(60, 40))
+    y[:, 1] = y[:, 0]
+    pred = wc.DiagonalNormal(np.zeros((60, 40)), np.ones((60, 40)))
+    shown = CorrelationsDisplay.computed(y, pred, test=False)
+    assert "66 correlations of 12 of 40 coordinates lie" in shown.finding
+    few = wc.DiagonalNormal(np.zeros((60, 12)), np.ones((60, 12)))
+    assert "66 correlations lie" in CorrelationsDisplay.computed(y[:, :12], few, test=False).finding
+    found = wc.calibration_test(y, pred, n_resamples=19)
+    told = "all 40 for centres; 12 of them, evenly spaced, for spreads, shapes, correlations and trends"
+    assert found.provenance["coordinates"] == told
+    assert f"coordinates   {told}" in repr(found)
+    assert "coordinates" not in wc.calibration_test(y[:, :12], few, n_resamples=19).provenance
+
+
 # -- segments, tolerances, plans ---------------------------------------------------------------------
+
+
+def small_print(display: Any) -> str:
+    return " ".join(" ".join(text.get_text().split()) for text in display.ax_.texts)
 
 
 def test_segments_in_rows() -> None:
@@ -262,7 +283,10 @@ def test_segments_in_rows() -> None:
     size = report.best.segments.segments[0].test.yardstick
     assert display.values[0] == pytest.approx(abs(size.ratio - 1.0), rel=0.02)
     assert display.low[0] <= abs(size.low - 1.0), "wider than for one segment alone"
-    assert len(SegmentsDisplay.from_result(report.best.segments, most=1).rows) == 1
+    assert "shown" not in small_print(display)
+    one = SegmentsDisplay.from_result(report.best.segments, most=1)
+    assert len(one.rows) == 1
+    assert "2 segments were tested, 1 is shown: that with the smallest p-value;" in small_print(one)
     with pytest.raises(TypeError, match=r"report\.best\.segments"):
         SegmentsDisplay.from_result(report)
 

@@ -141,9 +141,68 @@ def test_bands_of_residuals_hold_calibrated_draws(against: str):
         _, lines, low, high = display.lines()
         held += bool(np.all((lines >= low) & (lines <= high)))
     assert held >= 33
-    moment = np.std if against == "spread" else np.mean
-    np.testing.assert_allclose(display.predicted, moment(together, axis=1))
-    assert display.words == f"{against} of draws and outcome"
+    told = {"spread": "two draws", "mean": "one draw"}[against]
+    assert display.words == f"predicted {against}, as told by {told}"
+    if against == "mean":
+        assert np.all(np.sum(together[:, 1:] == display.predicted[:, None], axis=1) == 1)
+
+
+@pytest.mark.parametrize("factor", [0.4, 2.5])
+def test_draws_of_a_wrong_spread_have_no_trend_of_the_centre(factor: float):
+    """Against the mean of draws and outcome, outcomes that are far off pull their cases along."""
+    rng = np.random.default_rng(1)
+    mean = 0.5 * rng.normal(size=4000)
+    pred = wc.Samples(mean[:, None] + rng.normal(size=(4000, 4)))
+    y = mean + factor * rng.normal(size=4000)
+    display = ResidualDisplay.computed(y, pred, against="mean", test=False)
+    _, lines, low, high = display.lines()
+    outside = (lines < low) | (lines > high)
+    assert np.all(np.abs(lines[1]) < 0.2)
+    assert outside[[0, 2]].all(), "an error of spreads is seen as one"
+    assert np.all((lines[2] > high[2]) == (factor > 1.0))
+
+
+def test_ranks_do_not_depend_on_the_order_of_draws():
+    """Sorted draws are draws: the first of them is no draw taken at random."""
+    rng = np.random.default_rng(2)
+    together = rng.normal(size=(2000, 6))
+    pred = wc.Samples(np.sort(together[:, 1:], axis=1))
+    for against in ("mean", "spread"):
+        shown = ResidualDisplay.computed(together[:, 0], pred, against=against, test=False)
+        assert stats.kstest(shown.residuals, "norm").pvalue > 0.01
+        assert abs(np.corrcoef(shown.predicted, shown.residuals)[0, 1]) < 0.07
+
+
+@pytest.mark.parametrize(
+    ("draws", "against", "axis", "note"),
+    [
+        (1, "mean", "mean of draws and outcome", "among 1 draw, too few to take some for the axis"),
+        (2, "mean", "predicted mean, as told by one draw", "among 1 other draw;"),
+        (2, "spread", "spread of draws and outcome", "among 2 draws, too few to take some for the axis"),
+        (3, "spread", "predicted spread, as told by two draws", "among 1 other draw;"),
+        (9, "spread", "predicted spread, as told by half of the draws", "among 5 other draws;"),
+    ],
+)
+def test_few_draws_say_what_they_are_drawn_against(draws: int, against: str, axis: str, note: str):
+    values = np.random.default_rng(0).normal(size=(N, draws))
+    pred = wc.Samples(values, axis=1)
+    shown = ResidualDisplay.from_predictions(Y, pred, against=against, test=False)
+    assert shown.ax_.get_xlabel() == axis
+    assert shown.ax_.get_ylabel() == "residual, as a normal score"
+    small = " ".join(text.get_text() for text in shown.ax_.texts).replace("\n", " ")
+    assert f"normal score: of the rank of the outcome {note}" in small
+
+
+def test_only_residuals_of_normals_are_in_predicted_spreads():
+    """Of exponentials, the normal score of an outcome is another number than its distance in spreads."""
+    shown = ResidualDisplay.from_predictions(Y, PRED, test=False, name="normal")
+    np.testing.assert_allclose(shown.residuals, (Y - PRED.mean()) / PRED.variance() ** 0.5, atol=1e-6)
+    assert shown.ax_.get_ylabel() == "residual, in predicted spreads"
+    pred = wc.Gamma(np.ones(N), np.exp(MU))
+    with_gamma = ResidualDisplay.from_predictions(np.abs(Y), pred, test=False, name="g", ax=shown.ax_)
+    assert with_gamma.ax_.get_ylabel() == "residual, as a normal score"
+    small = " ".join(text.get_text() for text in shown.ax_.texts).replace("\n", " ")
+    assert "normal score: of the share of its prediction that lies below the outcome;" in small
 
 
 @pytest.mark.parametrize("df", [1.0, 1.5, np.linspace(1.1, 6.0, N)])
@@ -179,7 +238,7 @@ def test_residuals_of_two_models_are_against_the_same():
     assert both.ax_.get_xlabel() == "predicted mean"
     draws = wc.Samples(Y[:, None] + np.arange(3.0), axis=1)
     three = ResidualDisplay.from_predictions(Y, draws, against="mean", test=False, ax=shown.ax_)
-    assert three.ax_.get_xlabel() == "predicted mean or mean of draws and outcome"
+    assert three.ax_.get_xlabel() == "predicted mean or predicted mean, as told by one draw"
 
 
 def band_ends(display: Any) -> list[tuple[float, float]]:

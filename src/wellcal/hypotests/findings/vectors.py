@@ -28,7 +28,7 @@ from wellcal.hypotests.findings.splits import SPREAD as PREDICTED_SPREAD
 from wellcal.hypotests.findings.splits import Summary, name_of_means
 from wellcal.hypotests.findings.trends import INDEPENDENT
 from wellcal.hypotests.parts.contrasts import contrasts_of
-from wellcal.hypotests.parts.vectors import MOST_COORDINATES
+from wellcal.hypotests.parts.vectors import chosen_coordinates
 from wellcal.measures.score_units import PLAIN, AmongDraws
 from wellcal.measures.wording import number_told, plain_number
 
@@ -88,8 +88,7 @@ class VectorClaims(Claims):
         self.pool = None if pool is not None and pool <= _FEW_DRAWS else pool
         self.units = PLAIN if self.pool is None else AmongDraws(self.pool - 1)
         dimension = centre.shape[1]
-        places = np.linspace(0, dimension - 1, min(dimension, MOST_COORDINATES))
-        self.chosen = [int(place) for place in np.unique(places.round())]
+        self.chosen = [int(place) for place in chosen_coordinates(dimension)]
         self.alone = [
             ScalarClaims(
                 lambda targets: targets,

@@ -36,6 +36,35 @@ MOST_COORDINATES = 12
 """Coordinates whose products are looked at: some of them, evenly spaced, where there are more."""
 
 
+def chosen_coordinates(dimension: int) -> NDArray:
+    """Numbers, from 0 on, of the coordinates whose products are looked at.
+
+    Examples
+    --------
+    >>> chosen_coordinates(3), len(chosen_coordinates(40))
+    (array([0, 1, 2]), 12)
+    """
+    places = np.linspace(0, dimension - 1, min(dimension, MOST_COORDINATES))
+    return np.unique(places.round().astype(int))
+
+
+def coordinates_looked_at(dimension: int) -> dict[str, str]:
+    """What the provenance of a test says where it looked at some of the coordinates; nothing for all.
+
+    Examples
+    --------
+    >>> coordinates_looked_at(40)["coordinates"]
+    'all 40 for centres; 12 of them, evenly spaced, for spreads, shapes, correlations and trends'
+    >>> coordinates_looked_at(12)
+    {}
+    """
+    some = len(chosen_coordinates(dimension)) if dimension else 0
+    if some == dimension:
+        return {}
+    kinds = "spreads, shapes, correlations and trends"
+    return {"coordinates": f"all {dimension} for centres; {some} of them, evenly spaced, for {kinds}"}
+
+
 class VectorParts(Parts):
     """Sums of standardised residuals, their squares, products and shape, times columns of the predictions."""
 
@@ -50,8 +79,7 @@ class VectorParts(Parts):
         """
         self.standardise, self.columns, self.surprise = standardise, columns, surprise
         self.dimension = dimension
-        places = np.linspace(0, dimension - 1, min(dimension, MOST_COORDINATES))
-        self.chosen = np.unique(places.round().astype(int))
+        self.chosen = chosen_coordinates(dimension)
         d = len(self.chosen)
         self.pairs = np.array(list(combinations(range(d), 2)), dtype=np.int64).reshape(-1, 2)
 
