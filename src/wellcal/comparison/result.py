@@ -224,29 +224,6 @@ def either_way(names: Sequence[str], differences: Sequence[Difference]) -> str:
     return f"{told(first, ' has')}, but {told(other, '')}"
 
 
-def either_way(names: Sequence[str], differences: Sequence[Difference]) -> str:
-    """Which of two models is closer by what, where measures of calibration say the opposite of each other.
-
-    Examples
-    --------
-    >>> skce = Difference("SKCE", 0.01, 0.02, 0.004, 99.0, 2.0, 0.95)
-    >>> spread = Difference("centre and spread", 1.5, 1.25, 0.05, 99.0, 2.0, 0.95)
-    >>> either_way(("a", "b"), (skce, spread)).split(", ")[0]
-    'b has the smaller error in centre and spread (1.25 against 1.5)'
-    >>> either_way(("a", "b"), (skce, spread)).split(", ")[1]
-    'but a the smaller SKCE (0.01 against 0.02)'
-    """
-    first, other = clearest(differences), opposed(differences)
-    assert other is not None
-
-    def told(found: Difference, has: str) -> str:
-        less, more = sorted((found.first, found.second))
-        closer = names[0] if found.value < 0 else names[1]
-        return f"{closer}{has} the smaller {called(found.measure)} ({less:.3g} against {more:.3g})"
-
-    return f"{told(first, ' has')}, but {told(other, '')}"
-
-
 def _neither(names: Sequence[str]) -> str:
     return "Neither model" if tuple(names) == NAMES else f"Neither {names[0]} nor {names[1]}"
 
