@@ -9,6 +9,7 @@ import pytest
 
 import wellcal as wc
 from wellcal.engines import Linear, Tiled
+from wellcal.engines.mixed import LARGEST_ERROR
 from wellcal.kernels import Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.deviations import null_deviation
 from wellcal.problem.problem import prepare, some_cases
@@ -109,3 +110,17 @@ def test_an_earlier_run_in_float32_leaves_no_trace() -> None:
     said = engine.describe(problem)
     assert said["sums"] == "running sums on a line"
     assert not {"precision", "precision_bias", "precision_error", "precision_note"} & set(said)
+
+
+def test_far_off_predictions_are_summed_in_float64() -> None:
+    """Rounding in float32 is small beside the sum's own deviation, and not beside that of calibrated ones."""
+    rng = np.random.default_rng(31)
+    loc, scale = rng.normal(size=12_000), np.exp(0.3 * rng.normal(size=12_000))
+    pred = wc.Normal(loc, scale)
+    far = prepare(loc + 5.0 * scale * rng.normal(size=12_000), pred, KERNEL)
+    engine = Linear()
+    found, said = engine.triangle(far), engine.describe(far)
+    exact = Tiled(precision="float64").triangle(far)
+    assert said["precision"] == "float64"
+    assert said["control_error"] <= LARGEST_ERROR
+    assert abs(found.total - exact.total) <= LARGEST_ERROR * null_deviation(far).value

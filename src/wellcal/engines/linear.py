@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.banded import Banded, describe_bands, in_bands
 from wellcal.engines.base import Support
 from wellcal.engines.controls import Controls, ExactRows
-from wellcal.engines.mixed import AUTO_FROM
+from wellcal.engines.mixed import AUTO_FROM, LARGEST_ERROR
 from wellcal.engines.multipoles import Kind
 from wellcal.engines.planar import Planar
 from wellcal.engines.reductions import Sums
@@ -53,6 +53,7 @@ _OUTGROWN = 20.0  # root of the cases for which errors of a span are as large as
 _NEARLY = 0.03  # mean squared distance from the fewest of them, above which hundreds would not do
 _WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
 _DIFFERENT = "terms of the kernel would need sums of different kinds"
+_TOO_ROUGH = "multipoles in float32 are too rough"
 _NEAR = "a span of some predictions, held to control rows"
 
 
@@ -79,7 +80,8 @@ class Linear(Tiled):
         Error of the sum that is allowed, in standard deviations of the sum. The provenance has it in those
         that calibrated predictions would have (`control_error`), and sums by a span are held to that. Where
         predictions are not calibrated, so that their own sum varies more, it is there in its own, too
-        (`control_error_observed`), which multipoles are held to.
+        (`control_error_observed`), which multipoles are held to; in float32 also to a hundredth of the former,
+        or else they are made in float64.
 
     Examples
     --------
@@ -137,6 +139,8 @@ class Linear(Tiled):
         """Sums of h over all pairs i < j."""
         with one_blas_thread():
             found = self._without_the_square(problem)
+            if found == _TOO_ROUGH:
+                found = replace(self, precision="float64")._without_the_square(problem)
         if isinstance(found, str):
             problem.kept["linear"] = {"engine_note": f"not linear: {found}"}
             return super().triangle(problem)
@@ -246,6 +250,8 @@ class Linear(Tiled):
             controls = Controls.from_rows(watched, exact) if controls is None else controls
             error, deviation = controls.error(rows), controls.deviation
             if error <= self.tolerance * deviation:
+                if not in_float64 and error > max(self.tolerance, LARGEST_ERROR) * controls.unit.value:
+                    return _TOO_ROUGH
                 said = {
                     "engine": self.name,
                     **describe_bands([term for term in terms if isinstance(term, Banded)]),
