@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of
 from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of
-from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
+from wellcal.hypotests.findings.trends import carried_trend, shifts, spreads, trend_finding
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.normal_scores import Standing
 from wellcal.measures.score_units import PLAIN, Units
@@ -128,6 +129,17 @@ class ScalarClaims(Claims):
         ]
         return np.concatenate(parts, axis=1)
 
+    def ratios(self, targets: NDArray) -> Mapping[str, Ratio]:
+        """The spread and its trends, which are means of squares."""
+        return self.ratios_of(self.standing(targets))
+
+    def ratios_of(self, z: NDArray) -> Mapping[str, Ratio]:
+        """The same from normal scores ``(r, n)``."""
+        squares = self.residuals(z, slice(None))[1] ** 2
+        lines = self.columns.columns.T
+        trends = {f"{WIDTH}{j}": Ratio(squares * lines[j], squares, False) for j in self.widths}
+        return {SPREAD: Ratio(squares, np.ones((1, 1)), True), **trends}
+
     def expected(self, scores: NDArray) -> NDArray:
         """Calibrated models are on their centres, whatever a few resamples say."""
         exact = np.array([name == SHIFTED or name.startswith((CENTRE, WIDTH)) for name in self.names])
@@ -185,7 +197,8 @@ class ScalarClaims(Claims):
             return value - right, influence
 
         manner = spreads(measure, self.units)
-        return trend_finding(manner, rest, self.summaries, found.reach, pvalue, self.groups)
+        told = trend_finding(manner, rest, self.summaries, found.reach, pvalue, self.groups)
+        return carried_trend(told, found.carried, found.cases)
 
     def shift(self, found: Found) -> Finding:
         """Targets that are too high or too low everywhere."""
@@ -245,7 +258,8 @@ def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
     ends = low, high
     short = error_phrase(SPREADS, ratio, ends=ends)
     sentence = f"{short} ({wrong_by(*ends, ratio)})"
-    return Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
+    told = Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
+    return because_of(told, found.carried, found.cases)
 
 
 def skew_finding(found: Found) -> Finding:
