@@ -76,7 +76,7 @@ class Carried:
 
     def __init__(self, ratios: Ratios, targets: NDArray) -> None:
         self._ratios, self._most = ratios, -(-len(targets) // _SHARE)
-        known = ratios(targets[None]) if len(targets) > self._most + 1 else {}
+        known: Mapping[str, Ratio] = ratios(targets[None]) if len(targets) > self._most + 1 else {}
         self._signs = {name: sign for name, ratio in known.items() if (sign := _sign(ratio))}
         self._seen = {name: known[name].less(self._most, sign)[0] for name, sign in self._signs.items()}
         self._drawn: dict[str, list[NDArray]] = {name: [] for name in self._signs}

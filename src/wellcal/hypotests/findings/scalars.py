@@ -197,8 +197,8 @@ class ScalarClaims(Claims):
             return value - right, influence
 
         manner = spreads(measure, self.units)
-        told = trend_finding(manner, rest, self.summaries, found.reach, pvalue, self.groups)
-        return carried_trend(told, found.carried, found.cases)
+        trend = trend_finding(manner, rest, self.summaries, found.reach, pvalue, self.groups)
+        return carried_trend(trend, found.carried, found.cases)
 
     def shift(self, found: Found) -> Finding:
         """Targets that are too high or too low everywhere."""
