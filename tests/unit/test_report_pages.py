@@ -245,32 +245,60 @@ def test_segments_that_were_tested_in_part_say_so():
     ],
 )
 def test_pictures_are_pointed_to_where_they_show_a_finding(first: str, kind: str, shown: bool):
+    assert linked(album_with({first: 1.2}), kind, {}) == ([("#0", SEE_FIRST)] if shown else [])
+    last = SHOWS[kind][-1]
+    above = {last: SimpleNamespace(anchor="own", kind="Curve")}
+    found = ("#0", SEE_FIRST) if shown else ("#own", f"{SEE_ABOVE}: Curve")
+    assert linked(album_with({first: 1.2}), kind, above) == [found]
+    # In which the model stays in its band, it does not show that it leaves it.
+    assert linked(album_with({first: 1.0}), kind, {}) == []
+
+
+def album_with(reaches: dict[str, float]) -> Any:
+    """Pictures of all models that stand above findings, the first beside the verdict."""
     album: Any = object.__new__(Album)
-    album.first, album.hero = first, SimpleNamespace(anchor="picture-1")
-    links = album.shown(SHOWS[kind], {})
-    assert [link.text for link in links] == ([SEE_FIRST] if shown else [])
-    (link,) = album.shown(SHOWS[kind], {SHOWS[kind][-1]: SimpleNamespace(anchor="picture-3")})
-    assert (link.href, link.text) == (("#picture-1", SEE_FIRST) if shown else ("#picture-3", SEE_ABOVE))
+    album.first = next(iter(reaches))
+    album.all = {name: SimpleNamespace(reach=lambda _, far=far: far) for name, far in reaches.items()}
+    album.above = {
+        name: SimpleNamespace(anchor=str(place), kind=name.capitalize()) for place, name in enumerate(reaches)
+    }
+    album.take = lambda figures, name: name if name in figures else None
+    return album
+
+
+def linked(album: Any, kind: str, seen: dict[str, Any]) -> list[tuple[str, str]]:
+    picture, links = album.showing(SHOWS[kind], {}, "model", seen)
+    assert picture is None
+    return [(link.href, link.text) for link in links]
 
 
 @pytest.mark.parametrize(
-    ("first", "clear", "reaches", "expected"),
+    ("above", "reaches", "expected"),
     [
-        ("pit", 1.2, {"coverage": 0.4, "histogram": 1.5}, "histogram"),  # the first one that shows it
-        ("pit", 1.7, {"coverage": 1.6, "histogram": 1.5}, ""),  # the one beside the verdict shows it better
-        ("pit", 3.0, {"coverage": 3.4, "histogram": 1.5}, "coverage"),  # farther is not clearer
-        ("pit", 1.2, {"coverage": 0.4, "histogram": 0.9}, ""),  # none does but the one beside the verdict
-        ("null", 0.0, {"coverage": 0.4, "histogram": 0.9}, "coverage"),  # none at all: the usual one
-        ("null", 0.0, {}, ""),
+        ({"pit": 1.2}, {"coverage": 0.4, "histogram": 1.5}, "histogram"),  # the first one that shows it
+        (
+            {"pit": 1.7},
+            {"coverage": 1.6, "histogram": 1.5},
+            SEE_FIRST,
+        ),  # the one beside the verdict is clearer
+        ({"pit": 3.0}, {"coverage": 3.4, "histogram": 1.5}, "coverage"),  # farther is not clearer
+        ({"pit": 1.2}, {"coverage": 0.4, "histogram": 0.9}, SEE_FIRST),  # none but the one beside the verdict
+        ({"pit": 0.3, "coverage": 1.4}, {}, f"{SEE_ABOVE}: Coverage"),  # another one that all models share
+        ({"pit": 1.1, "coverage": 2.9}, {}, f"{SEE_ABOVE}: Coverage"),  # which is far clearer
+        ({"pit": 0.3}, {"coverage": 1.1}, "coverage"),
+        ({"null": float("nan")}, {"coverage": 0.4, "histogram": 0.9}, None),  # none at all
+        ({"null": float("nan")}, {}, None),
     ],
 )
 def test_a_finding_stands_beside_a_picture_that_shows_it(
-    first: str, clear: float, reaches: dict[str, float], expected: str
+    above: dict[str, float], reaches: dict[str, float], expected: str | None
 ):
-    album: Any = object.__new__(Album)
-    album.first, album.clear = first, clear
-    figures = {name: SimpleNamespace(display=SimpleNamespace(reach=far)) for name, far in reaches.items()}
-    assert album.beside(("pit", "coverage", "histogram"), figures) == expected
+    figures: Any = {name: SimpleNamespace(reach=lambda far=far: far) for name, far in reaches.items()}
+    names = ("pit", "coverage", "histogram")
+    picture, links = album_with(above).showing(names, figures, "model", {})
+    assert [*([] if picture is None else [picture]), *(link.text for link in links)] == (
+        [] if expected is None else [expected]
+    )
 
 
 def test_a_p_value_is_told_with_the_same_digits_and_sign_in_all_places():

@@ -13,7 +13,7 @@ from scipy import special
 import wellcal as wc
 from wellcal.hypotests.findings.families import findings_in
 from wellcal.reporting.family_pictures import Shown, album, farthest_class, kinds_for, kinds_with
-from wellcal.reporting.sections import Album, report_view
+from wellcal.reporting.sections import NOT_SEEN, Album, report_view
 from wellcal.reporting.telling import OF_PARTS, SHOWS, most_telling, shown_in
 
 N = 500
@@ -216,6 +216,58 @@ def test_residuals_of_several_models_have_no_common_band() -> None:
     beside = Album(found).of_models[1]
     trend = next(finding for finding in found.models[1].findings if "trend" in finding.kind)
     assert set(shown_in(trend, beside)) & set(beside)
+
+
+@pytest.mark.usefixtures("unwritten")
+def test_a_finding_is_shown_where_its_own_model_leaves_the_band() -> None:
+    """Three targets far off are no curve that leaves a band, whichever other model leaves it there."""
+    rng = np.random.default_rng(1)
+    mu, one = MU[:260], np.ones(260)
+    y = mu + special.ndtri(rng.permutation((np.arange(260) + 0.5) / 260))
+    y[[3, 40, 99]] += [20.0, -20.0, 20.0]
+    found = wc.report(y, {"right": wc.Normal(mu, one), "low": wc.Normal(mu - 1.5, one)}, n_resamples=99)
+    assert [model.name for model in found.models if model.rejected] == ["right", "low"]
+    pit = found.figures["pit"]
+    assert pit.reach("right") < 1.0 < pit.reach("low")
+    assert np.isnan(pit.reach("another"))
+    # The verdict tells of the better one, which no picture of both shows: what shows it is the comparison.
+    assert next(iter(found.figures)) == "comparison"
+    view = report_view(found)
+    (part,) = [part for part in view["parts"] if part.anchor == "findings"]
+    spread = part.blocks[0]
+    assert spread.heading == "right"
+    assert spread.title.endswith("because of 3 of 260 cases.")
+    assert spread.texts[-1] == NOT_SEEN
+    assert spread.picture is None
+    assert not spread.links
+    (shift,) = [block for block in part.blocks if "too high" in block.title]
+    (compared,) = [one for one in view["parts"] if one.anchor == "compared"]
+    kinds = {f"#{picture.anchor}": picture.kind for picture in compared.blocks[0].pictures}
+    (link,) = shift.links
+    assert link.text == f"A picture above shows it: {kinds[link.href]}"
+    assert NOT_SEEN not in shift.texts
+
+
+@pytest.mark.usefixtures("unwritten")
+def test_what_no_picture_of_the_only_model_shows_is_said_to_be_so() -> None:
+    y, pred = weak()
+    found = wc.report(y, pred, n_resamples=99)
+    (block,) = of_findings(found)
+    assert found.best.findings[0].kind == "trend of the spread"
+    assert block.picture is None
+    assert block.texts[-1] == NOT_SEEN
+
+
+def test_all_coordinates_together_reach_as_far_as_their_own_curve() -> None:
+    """One coordinate of four that is shifted is not seen in how far out outcomes are."""
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=(200, 4)) + np.array([0.5, 0.0, 0.0, 0.0])
+    pred = wc.DiagonalNormal(np.zeros((200, 4)), np.ones((200, 4)))
+    drawings = album([Shown(y, pred, None, None, dependent=True)], kinds_for(pred))
+    reach = {name: drawings[name].figure.reach() for name in ("coordinates", "together")}
+    assert reach["together"] < 1.0 < reach["coordinates"]
+    (display,) = drawings["together"].computed
+    assert display.finding == "The only curve stays in the band of calibrated models."
 
 
 def of_findings(report: Any) -> list[Any]:

@@ -47,6 +47,9 @@ class CoordinatesDisplay(Display):
         Share of calibrated models all of whose curves, also those that are not drawn, lie in the band.
     n_draws
         Draws for each prediction.
+    coordinates
+        Whether each coordinate has a curve. False leaves the one for all of them together, so that several
+        models may share axes.
 
     Notes
     -----
@@ -74,6 +77,7 @@ class CoordinatesDisplay(Display):
     verdict: str | None = None
     level: float = LEVEL
     n_draws: int = _DRAWS
+    coordinates: bool = True
 
     @classmethod
     def from_predictions(
@@ -81,6 +85,7 @@ class CoordinatesDisplay(Display):
         y: object,
         pred: object,
         *,
+        coordinates: bool = True,
         level: float = LEVEL,
         name: str | None = None,
         ax: Any = None,
@@ -95,6 +100,8 @@ class CoordinatesDisplay(Display):
         ----------
         y, pred
             Targets, and predictions of vectors.
+        coordinates
+            Whether to draw each coordinate.
         level
             Share of calibrated models all of whose curves lie in the band.
         name, ax, test, result, rng
@@ -102,8 +109,8 @@ class CoordinatesDisplay(Display):
         options
             For `plot`.
         """
-        found = cls.computed(y, pred, level=level, name=name, test=test, result=result, rng=rng)
-        return found.plot(ax, **options)
+        given: dict[str, Any] = {"coordinates": coordinates, "level": level, "name": name}
+        return cls.computed(y, pred, test=test, result=result, rng=rng, **given).plot(ax, **options)
 
     @classmethod
     def computed(
@@ -111,6 +118,7 @@ class CoordinatesDisplay(Display):
         y: object,
         pred: object,
         *,
+        coordinates: bool = True,
         level: float = LEVEL,
         name: str | None = None,
         test: bool | None = None,
@@ -129,7 +137,7 @@ class CoordinatesDisplay(Display):
         found = np.asarray(to_numpy(stop_gradient(targets)), dtype=np.float64)
         values, together, draws = _ranks(found.reshape(len(found), -1), predictions, generator)
         verdict = verdict_of(y, pred, test, result, rng)
-        return cls(values, together, name, verdict, level, draws)
+        return cls(values, together, name, verdict, level, draws, flag(coordinates, "coordinates"))
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -150,13 +158,17 @@ class CoordinatesDisplay(Display):
 
     @property
     def reach(self) -> float:
-        """How far the farthest curve lies from zero, in half widths of the band."""
-        return reach_of(*self.differences()[1:])
+        """How far the farthest curve that is drawn lies from zero, in half widths of the band."""
+        _, found, low, high = self.differences()
+        return reach_of(found if self.coordinates else found[-1], low, high)
 
     @property
     def finding(self) -> str:
         """How many curves leave the band, in a sentence."""
-        out = self.outside()
+        return self._seen(self.coordinates)
+
+    def _seen(self, coordinates: bool) -> str:
+        out = self.outside() if coordinates else self.outside()[-1:]
         if len(out) == 1:
             does = "leaves" if out.any() else "stays in"
             return f"The only curve {does} the band of calibrated models."
@@ -166,7 +178,7 @@ class CoordinatesDisplay(Display):
 
     # -- drawing -------------------------------------------------------------------------------
 
-    def plot(self, ax: Any = None, *, coordinates: bool = True) -> CoordinatesDisplay:
+    def plot(self, ax: Any = None, *, coordinates: bool | None = None) -> CoordinatesDisplay:
         """Draw the curves.
 
         Parameters
@@ -174,10 +186,10 @@ class CoordinatesDisplay(Display):
         ax
             matplotlib's axes; None makes a new figure.
         coordinates
-            Whether to draw each coordinate, those that are farthest off where there are more than six. False
-            draws the curve for all of them together alone, so that several models may share axes.
+            As above. Of more than six those are drawn that are farthest off.
         """
-        flag(coordinates, "coordinates")
+        flag(coordinates, "coordinates", or_none=True)
+        coordinates = self.coordinates if coordinates is None else coordinates
         with style():
             ax = axes_or_new(ax, SQUARE)
             canvas = Canvas(ax)
@@ -195,7 +207,7 @@ class CoordinatesDisplay(Display):
                 what = TOGETHER if joint else f"coordinate {k + 1}"
                 named = self.name if not coordinates else what
                 canvas.add(named, handle, (shares, found[k]))
-            canvas.say(self.name, self.statement)
+            canvas.say(self.name, self.statement if self.verdict else self._seen(coordinates))
             difference_axis(canvas, found[shown], (low, high), self.level)
             across = "where the outcome fell" if coordinates else "how far out the outcome fell"
             ax.set_xlabel(f"{across} in its prediction", color=canvas.theme.ink)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from wellcal.hypotests.result import TestResult
 _STEP = 0.17  # between the words of models, as a share of the axes
 _FAR = 0.8  # widths of the null to either side within which a statistic is drawn where it is
 _DRAWN = 999  # draws of a null that was not kept, at most
+_MOST_BARS = 400  # beyond those of most draws
 _MANY = 200  # draws, from which a few that are far away are not drawn
 
 QUESTION = "Could a calibrated model have done this?"
@@ -133,18 +134,24 @@ class NullDisplay(Display):
             right_of = self.statistic > high
             shown = (high + 0.15 * reach if right_of else low - 0.15 * reach) if far else self.statistic
             low, high = min(low, shown), max(high, shown)
-            inside = finite[(finite >= low) & (finite <= high)]
-            heights, edges = np.histogram(inside, bins=int(np.clip(len(inside) ** 0.5, 8, 40)))
-            drawn = np.where(heights > 0, heights, np.nan) / len(self.null)
-            ax.stairs(drawn, edges, fill=True, color=theme.band, zorder=1.0)
             at: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "zorder": 3}
             colour = theme.in_words(look.colour) if theme.paper == "#ffffff" else theme.ink
             room = 0.06 * (high - low)
-            left, right_end, most_high = low - room, high + room, 1.25 * float(np.nanmax(drawn))
+            left, right_end = low - room, high + room
             if not canvas.first:  # what is there stays in sight
                 left, right_end = min(left, ax.get_xlim()[0]), max(right_end, ax.get_xlim()[1])
-                most_high = max(most_high, ax.get_ylim()[1])
             ax.set_xlim(left, right_end)
+            # On a wider axis there is room for more draws of the models before this one, too.
+            nulls: list[_Draws] = canvas.shown.parts.setdefault("nulls", [])
+            nulls.append(_Draws(finite, float(ends[0]), float(ends[1]), len(self.null)))
+            for artist in canvas.shown.parts.pop("bars", []):
+                artist.remove()
+            bars = [one.bars(left, right_end) for one in nulls]
+            canvas.shown.parts["bars"] = [
+                ax.stairs(shares, edges, fill=True, color=theme.band, zorder=1.0) for shares, edges in bars
+            ]
+            drawn, edges = bars[-1]
+            most_high = 1.25 * max(float(np.nanmax(shares)) for shares, _ in bars)
             ax.set_ylim(0.0, most_high)
             ax.set_yticks([tick for tick in ax.get_yticks() if 0.0 <= tick <= min(1.0, most_high)])  # shares
             below = _STEP * len(canvas.shown.names)  # words of several models stand below each other
@@ -174,8 +181,9 @@ class NullDisplay(Display):
                 color=colour,
             )
             middle = 0.5 * (edges[:-1] + edges[1:])
-            bar = int(np.searchsorted(np.cumsum(heights), 0.7 * float(heights.sum())))
-            top = float(heights[bar]) / len(self.null)
+            upto = np.nancumsum(drawn)
+            bar = int(np.searchsorted(upto, 0.7 * float(upto[-1])))
+            top = float(drawn[bar])
             start, wide = float(middle[bar]) + 0.06 * (high - low), 0.3 * (high - low)
             if not far and start - 0.06 * (high - low) < shown < start + wide:  # beyond the line of the model
                 start = shown + 0.03 * (high - low)
@@ -192,7 +200,7 @@ class NullDisplay(Display):
             ax.yaxis.set_major_formatter(percent)
             canvas.title()
             named = f"{self.name}: " if self.name else ""
-            beyond = len(self.null) - len(inside)
+            beyond = len(self.null) - nulls[-1].within(left, right_end)
             out = f", {beyond:,} of them beyond the axis" if beyond else ""
             what = f"; the axis is {self.statistic_label}" if words else ""
             canvas.note(f"{named}{len(self.null):,} sets of targets drawn from the predictions{out}{what}.")
@@ -211,6 +219,42 @@ class NullDisplay(Display):
             return name
         number = f", at {self.statistic:.3g}" if abs(self.statistic) < self._most else ""
         return f"{name}{number}: off this scale"
+
+
+class _Draws(NamedTuple):
+    """What is drawn of a null: its numbers, between which of them most lie, and how many there are in all."""
+
+    values: NDArray
+    low: float
+    high: float
+    total: int
+
+    def _inside(self, left: float, right: float) -> NDArray:
+        return self.values[(self.values >= left) & (self.values <= right)]
+
+    def within(self, left: float, right: float) -> int:
+        """How many of them an axis shows."""
+        return len(self._inside(left, right))
+
+    def bars(self, left: float, right: float) -> tuple[NDArray, NDArray]:
+        """Shares of all that an axis shows, NaN where there is none, and edges of the bars.
+
+        Bars are as wide as most of the numbers need, also for the few that lie farther out.
+        """
+        inside = self._inside(left, right)
+        most = self._inside(self.low, self.high)
+        counts, edges = np.histogram(most, bins=int(np.clip(len(most) ** 0.5, 8, 40)))
+        width = float(edges[1] - edges[0])
+        least, largest = np.min(inside, initial=edges[0]), np.max(inside, initial=edges[-1])
+        before, after = float(edges[0] - least), float(largest - edges[-1])
+        if before > 0.0 or after > 0.0:
+            width = max(width, (before + after) / _MOST_BARS)
+            first = np.arange(-int(np.ceil(before / width)), 0) * width + edges[0]
+            last = np.arange(1, int(np.ceil(after / width)) + 1) * width + edges[-1]
+            edges = np.concatenate([first, edges, last])
+            edges[0], edges[-1] = min(edges[0], least), max(edges[-1], largest)  # but for rounding
+            counts = np.histogram(inside, bins=edges)[0]
+        return np.where(counts > 0, counts, np.nan) / self.total, edges
 
 
 def with_null(found: TestResult) -> TestResult:

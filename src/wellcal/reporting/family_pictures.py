@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,14 +66,13 @@ _MOST_CLASSES = 12
 
 
 class Kind(NamedTuple):
-    """A kind of picture: its name, title and question, the display, its options, and how it is drawn."""
+    """A kind of picture: its name, title and question, the display, and its options."""
 
     name: str
     title: str
     question: str
     display: Any
     options: dict[str, Any]
-    drawn: Mapping[str, Any] = MappingProxyType({})
 
 
 def kinds_for(*models: Any) -> list[Kind]:
@@ -105,7 +103,7 @@ def _of_family(predictions: Any) -> list[Kind]:
         joint = {"coordinates": False}
         found = [
             Kind(EACH, each, coordinates.QUESTION, display, {}),
-            Kind(_TOGETHER, "All coordinates together", coordinates.FAR_OUT, display, {}, joint),
+            Kind(_TOGETHER, "All coordinates together", coordinates.FAR_OUT, display, joint),
         ]
         if math.prod(predictions.event_shape) > 1:
             pairs = "Correlations of coordinates"
@@ -192,6 +190,11 @@ class Shown(NamedTuple):
     dependent: bool = False
 
     @property
+    def off(self) -> bool:
+        """Whether it is miscalibrated."""
+        return self.test is not None and self.test.rejected
+
+    @property
     def drawn(self) -> tuple[NDArray, Predictions]:
         """Targets and predictions of the cases that pictures show, the same ones in each of them."""
         rows = at_most(len(self.predictions), DRAWN, as_generator(None))
@@ -219,25 +222,26 @@ class Drawing:
         return found
 
     @cached_property
+    def by_model(self) -> dict[str | None, float]:
+        """How far each of the models leaves its band."""
+        return {model.name: display.reach for display, model in zip(self.computed, self.models, strict=True)}
+
+    @property
     def reaches(self) -> list[float]:
-        """How far each of the models that are miscalibrated leaves the band."""
-        return [
-            display.reach
-            for display, model in zip(self.computed, self.models, strict=True)
-            if model.test is not None and model.test.rejected
-        ]
+        """The same of those that are miscalibrated."""
+        return [self.by_model[model.name] for model in self.models if model.off]
 
     def draw(self) -> Any:
         """The display of the last model, on the axes of all."""
         ax: Any = None
         for display in self.computed:
-            ax = display.plot(ax, **self.kind.drawn).ax_
+            ax = display.plot(ax).ax_
         return self.computed[-1]
 
     @property
     def figure(self) -> ReportFigure:
         """What is shown when somebody looks."""
-        return ReportFigure(self.kind.title, self.kind.question, self.draw)
+        return ReportFigure(self.kind.title, self.kind.question, self.draw, lambda: self.by_model)
 
 
 def album(models: Sequence[Shown], kinds: Sequence[Kind]) -> dict[str, Drawing]:
@@ -248,22 +252,27 @@ def album(models: Sequence[Shown], kinds: Sequence[Kind]) -> dict[str, Drawing]:
 def leading(pictures: dict[str, Drawing], findings: Sequence[Finding]) -> str | None:
     """The name of the picture that shows best what was found; None where none shows it.
 
-    Where nothing was found it is the usual one.
+    Where nothing was found it is the usual one. Of several models it shows all that are miscalibrated, or
+    else the first, of which the verdict tells; where that one is not, any of the others.
     """
     models = next(iter(pictures.values())).models
-    tests = [model.test for model in models if model.test is not None and model.test.rejected]
+    tests = [model.test for model in models if model.test is not None and model.off]
     if not tests:
         return next(iter(pictures))
     first = [name for name in wanted(tests[0], findings, pictures) if name in pictures]
     if "histogram" in first and next(iter(pictures)) == "histogram":  # of draws, the usual one
         first = ["histogram", *(name for name in first if name != "histogram")]
     others = [name for name in pictures if name not in first]
-    for of_models in (min, max):  # all models that are off, or else some of them
+    for of_models in (min, _first if models[0].off else max):
         for names in (first, others):
             found = most_telling(names, lambda name: of_models(pictures[name].reaches))  # noqa: B023
             if found is not None:
                 return found
     return None
+
+
+def _first(reaches: Sequence[float]) -> float:
+    return reaches[0]
 
 
 def telling(shown: Shown, otherwise: Pictures | None = None) -> Pictures:
@@ -381,11 +390,15 @@ def _of_model(model: ModelReport) -> Pictures:
 
 @pictures.register(Report)
 def _of_report(report: Report) -> Pictures:
-    """Those of the only model; of several, all models in each picture, and the comparison."""
+    """Those of the only model; of several, all models in each picture, and the comparison.
+
+    The comparison comes first where in no picture the model leaves its band of which the verdict tells.
+    """
     if report.comparison is None:
         return pictures_of(report.best)
     models = [one for one in (_shown(model, True) for model in report.models) if one is not None]
     found: Pictures = {}
+    first: Pictures = {}
     if models:
         common = kinds_for(*(model.predictions for model in models))
         # Each class, or coordinate, of each model is for the pictures of single models; and so are residuals,
@@ -394,8 +407,6 @@ def _of_report(report: Report) -> Pictures:
         shown = album(models, [kind for kind in common if kind.name not in single])
         wrong = next((model for model in report.models if model.rejected), report.best)
         chosen = leading(shown, wrong.findings) if shown else None
-        names = ([] if chosen is None else [chosen]) + [name for name in shown if name != chosen]
-        found = {name: shown[name].figure for name in names}
-    compared = pictures_of(report.comparison)
-    first_of_all = dict(list(found.items())[:1])
-    return {**first_of_all, **compared, **found}
+        found = {name: drawing.figure for name, drawing in shown.items()}
+        first = {} if chosen is None else {chosen: found[chosen]}
+    return {**first, **pictures_of(report.comparison), **found}

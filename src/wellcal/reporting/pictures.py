@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -74,6 +75,8 @@ class ReportFigure:
         The question that it answers, for a caption: "Do outcomes happen as often as the model says?"
     draw
         Draws it and returns a display, whose `figure_` is matplotlib's.
+    reaches
+        How far each of the models in it, by name, leaves its band, where they are known before it is drawn.
 
     Examples
     --------
@@ -90,6 +93,7 @@ class ReportFigure:
     title: str
     question: str
     draw: Callable[[], Any] = field(repr=False)
+    reaches: Callable[[], Mapping[str | None, float]] | None = field(default=None, repr=False)
 
     @property
     def display(self) -> Any:
@@ -100,6 +104,13 @@ class ReportFigure:
                 # Out of pyplot's hands, which would show it and hold on to it; the figure itself stays.
                 pyplot.close(self.__dict__["_display"].figure_)
         return self.__dict__["_display"]
+
+    def reach(self, model: str | None = None) -> float:
+        """How far a model leaves the band of calibrated ones here: see `wellcal.displays.Display.reach`.
+
+        Not a number where the picture does not show it.
+        """
+        return self.display.reach if self.reaches is None else self.reaches().get(model, math.nan)
 
     @property
     def figure(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from wellcal.reporting.tables import (
     segments_table,
     sizes_table,
 )
-from wellcal.reporting.telling import clearness, shown_in
+from wellcal.reporting.telling import clearness, leaves, most_telling, shown_in
 from wellcal.reporting.view import (
     Beside,
     Block,
@@ -43,7 +43,12 @@ from wellcal.reporting.view import (
     Texts,
 )
 
-SEE_FIRST, SEE_ABOVE = "The first picture shows it", "The picture above shows it"
+SEE_FIRST, SEE_ABOVE = "The first picture shows it", "A picture above shows it"
+
+NOT_SEEN = (
+    "No picture shows it: in those for this kind of error the model stays in the band of calibrated ones."
+)
+"""What is said of a finding that cannot be seen."""
 
 
 def report_view(report: Report) -> dict[str, Any]:
@@ -76,12 +81,11 @@ def report_view(report: Report) -> dict[str, Any]:
 class Album:
     """Pictures of a report: each is shown once."""
 
-    clear = 0.0  # how clearly the one beside the verdict shows the error of the only model
-
     def __init__(self, report: Report) -> None:
         self.count, self.told = 0, reporter()
-        self.common: dict[str, ReportFigure] = dict(report.figures)
-        self.names = tuple(self.common)
+        self.all: dict[str, ReportFigure] = dict(report.figures)
+        self.common = dict(self.all)
+        self.above: dict[str, Picture] = {}  # those of them that are shown before all findings
         self.of_models: list[dict[str, ReportFigure]] = [dict(model.figures) for model in report.models]
         if len(report.models) > 1:  # what all models share a picture of is shown there
             for figures in self.of_models:
@@ -92,8 +96,6 @@ class Album:
         aside = () if report.best.rejected else ("groups", "map")
         first = next((name for name in self.common if name not in aside), None)
         self.first = first
-        if first is not None and len(report.models) == 1:  # else it is drawn for all of them
-            self.clear = clearness(self.common[first].display.reach)
         self.hero = None if first is None else self.take(self.common, first)
         if first is not None and len(report.models) == 1:
             del self.of_models[0][first]
@@ -106,31 +108,56 @@ class Album:
         self.told("pictures", min(self.count, self.total - 1), self.total)
         self.count += 1
         found = picture_in(figure, f"picture-{self.count}")
+        if figures is self.common:
+            self.above[name] = found
         return replace(found, kind=f"{found.kind}: {of}") if of and len(self.of_models) > 1 else found
 
-    def shown(self, names: Sequence[str], above: Mapping[str, Picture | None]) -> list[Link]:
-        """Where a finding is seen: in the picture beside the verdict, or one above, the usual one first."""
-        for name in names:
-            picture = self.hero if name == self.first else above.get(name)
-            if picture is not None:
-                return [Link(f"#{picture.anchor}", SEE_FIRST if name == self.first else SEE_ABOVE)]
-        return []
+    def showing(
+        self,
+        names: Sequence[str],
+        figures: dict[str, ReportFigure],
+        model: str | None,
+        seen: dict[str, Picture],
+    ) -> tuple[Picture | None, list[Link]]:
+        """The picture beside a finding, or where else it is seen; neither where it is seen nowhere.
 
-    def beside(self, names: Sequence[str], figures: dict[str, ReportFigure]) -> str:
-        """The picture beside a finding: one that shows it, or any where the first one does not either.
+        It is seen where the model that it is about leaves its band. A picture of that model alone stands
+        beside it, unless one that was shown before all findings shows it more clearly: a reader is sent
+        there, or to one that stands beside another finding about that model.
 
-        None where the first one shows it more clearly: a reader is sent there.
+        Parameters
+        ----------
+        names
+            Of pictures that show findings of its kind, the usual one first.
+        figures
+            Those of the model alone that were not shown yet.
+        model
+            What pictures call the model: its name where they show several.
+        seen
+            Those beside other findings about it, by name.
         """
-        there = [name for name in names if name in figures]
-        shown = [name for name in there if figures[name].display.reach > 1.0]
-        if self.first not in names:
-            return next(iter([*shown, *there]), "")
-        return next((name for name in shown if clearness(figures[name].display.reach) >= self.clear), "")
+        shared = {name: self.all[name].reach(model) for name in names if name in self.above}
+        clearest = most_telling(shared, shared.__getitem__)
+        clear = 0.0 if clearest is None else clearness(shared[clearest])
+        own = {name: figures[name].reach() for name in names if name in figures}
+        name = next((name for name, far in own.items() if leaves(far) and clearness(far) >= clear), "")
+        picture = self.take(figures, name)
+        if picture is not None:
+            seen[name] = picture
+            return picture, []
+        if clearest is not None:
+            return None, [_see(self.above[clearest], SEE_FIRST if clearest == self.first else SEE_ABOVE)]
+        return None, [_see(seen[name], SEE_ABOVE) for name in names if name in seen][:1]
 
     def all_of(self, figures: dict[str, ReportFigure], *names: str, of: str = "") -> list[Picture]:
         """Those of some names that were not shown before."""
         found = (self.take(figures, name, of) for name in names)
         return [picture for picture in found if picture is not None]
+
+
+def _see(picture: Picture, where: str) -> Link:
+    kind = f": {picture.kind}" if where == SEE_ABOVE else ""
+    return Link(f"#{picture.anchor}", f"{where}{kind}")
 
 
 def _by_model(report: Report, album: Album) -> Iterator[tuple[ModelReport, dict[str, ReportFigure], str]]:
@@ -154,8 +181,8 @@ def _models(report: Report, album: Album) -> Iterator[Part]:
 def _findings(report: Report, album: Album) -> Iterator[Part]:
     blocks: list[Block] = []
     for model, figures, heading in _by_model(report, album):
-        seen: dict[str, Picture | None] = {}
-        there = {*figures, *album.names}
+        seen: dict[str, Picture] = {}
+        there = {*figures, *album.all}
         findings = [finding for finding in model.findings if finding.kind != GROUP]  # which are told below
         if not findings:
             texts = (
@@ -166,12 +193,11 @@ def _findings(report: Report, album: Album) -> Iterator[Part]:
             blocks.append(Texts(texts, heading=heading))
         for number, finding in enumerate(findings):
             names = shown_in(finding, there, model.findings)
-            picture = None
-            if name := album.beside(names, figures):
-                picture = seen[name] = album.take(figures, name)
-            links = [] if picture else album.shown(names, seen)
+            picture, links = album.showing(names, figures, heading or None, seen)
             above = "" if number else heading
             title, texts = sentence(finding.sentence), _sureness(finding)
+            if not picture and not links and there.intersection(names):
+                texts.append(NOT_SEEN)
             tables = _impossible(model) if finding.kind == IMPOSSIBLE else []
             blocks.append(Beside(title, texts, picture, links=links, tables=tables, heading=above))
     wrong = any(model.findings for model in report.models)

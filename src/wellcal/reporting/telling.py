@@ -141,6 +141,17 @@ def clearness(reach: float) -> float:
     return 0.0 if math.isnan(reach) else min(reach, CLEAR)
 
 
+def leaves(reach: float) -> bool:
+    """Whether a model is seen to leave the band in a picture.
+
+    Examples
+    --------
+    >>> leaves(1.2), leaves(1.0), leaves(math.nan)
+    (True, False, False)
+    """
+    return reach > _LEAVES
+
+
 def most_telling(names: Iterable[str], reach: Callable[[str], float]) -> str | None:
     """Of some pictures the one that shows an error best; None where all stay within their bands.
 
@@ -163,6 +174,6 @@ def most_telling(names: Iterable[str], reach: Callable[[str], float]) -> str | N
     best, far = None, 0.0
     for name in names:
         found = clearness(reach(name))
-        if found > _LEAVES and (best is None or found > BETTER * far):
+        if leaves(found) and (best is None or found > BETTER * far):
             best, far = name, found
     return best

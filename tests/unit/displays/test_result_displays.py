@@ -314,6 +314,30 @@ def test_a_statistic_far_away_leaves_the_null_its_shape():
     assert "this model, at 900: off this scale" in {text.get_text() for text in beyond.texts}
 
 
+def bars_of(ax):
+    """Shares that are drawn of each null."""
+    return [float(np.nansum(patch.get_data().values)) for patch in ax.patches if hasattr(patch, "get_data")]
+
+
+@pytest.mark.parametrize(("statistic", "beyond"), [(0.5, 4), (1.5, 3), (60.0, 4)])
+def test_draws_of_a_null_are_drawn_or_beyond_the_axis(statistic, beyond):
+    """What lies between the ends of most draws and those of the axis is neither far nor left out."""
+    null = np.concatenate([np.linspace(-1.0, 1.0, 1994), [1.05, 1.4, 3.9, 40.0, -1.04, -30.0]])
+    display = NullDisplay(null, statistic).plot()
+    low, high = display.ax_.get_xlim()
+    assert np.sum((null < low) | (null > high)) == beyond
+    assert f"drawn from the predictions, {beyond} of them beyond the axis" in texts(display)
+    assert bars_of(display.ax_) == [pytest.approx(1.0 - beyond / 2000)]
+
+
+def test_a_wider_axis_shows_more_draws_of_the_models_before():
+    null = np.concatenate([np.linspace(-1.0, 1.0, 499), [6.0]])
+    ax = NullDisplay(null, 0.5, name="first").plot().ax_
+    assert bars_of(ax) == [pytest.approx(0.998)]
+    NullDisplay(6.0 * null[:-1], 3.0, name="wide").plot(ax)
+    assert bars_of(ax) == [pytest.approx(1.0), pytest.approx(1.0)]
+
+
 def test_differences_of_models():
     models = {"right": PRED, "narrow": NARROW, "flat": wc.Normal(MU, np.ones(N))}
     found = wc.compare(Y, models, rng=0, n_resamples=199)

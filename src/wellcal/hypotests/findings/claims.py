@@ -20,6 +20,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import reporter
+from wellcal.hypotests.findings.carried import Carried, Ratio
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.resampling.smooth_tails import first_pvalues
@@ -39,7 +40,8 @@ Estimator = Callable[[NDArray], NDArray]
 class Found(NamedTuple):
     """A quantity: its estimate, what calibration would make of it, and its standard error.
 
-    `clusters` is the number of clusters that the cases come in, or None where they are independent.
+    `clusters` is the number of clusters that the cases come in, or None where they are independent; `carried`
+    that of the cases without which there would be nothing to tell, or None where these are not few.
     """
 
     estimate: float
@@ -50,6 +52,7 @@ class Found(NamedTuple):
     pvalue: float
     distance: float
     clusters: int | None = None
+    carried: int | None = None
 
     @property
     def low(self) -> float:
@@ -153,6 +156,10 @@ class Claims(ABC):
     def estimator(self, targets: NDArray) -> Estimator:
         """How the quantities are estimated from some of the cases."""
 
+    def ratios(self, targets: NDArray) -> Mapping[str, Ratio]:
+        """Of sets of targets ``(r, n, ...)``: those quantities that a few cases may carry, by name."""
+        return {}
+
     def expected(self, scores: NDArray) -> NDArray:
         """Quantities of calibrated models ``(K,)``, given mean scores of drawn sets."""
         return scores
@@ -193,7 +200,11 @@ def likely(
 
 def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict[str, Found]:
     """All quantities by name."""
-    scores = np.concatenate([claims.scores(targets[None]), *(claims.scores(sets) for sets in drawn)])
+    rows, carried = [claims.scores(targets[None])], Carried(claims.ratios, targets)
+    for sets in drawn:
+        rows.append(claims.scores(sets))
+        carried.add(sets)
+    scores = np.concatenate(rows)
     scores = np.nan_to_num(scores, nan=0.0, posinf=1e150, neginf=-1e150)
     mean, spread = scores[1:].mean(axis=0), scores[1:].std(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -215,6 +226,7 @@ def evidence(claims: Claims, targets: NDArray, drawn: Iterable[NDArray]) -> dict
             max(float(by_resampling[k]), 1.0 if np.isnan(by_cases[k]) else float(by_cases[k])),
             float(distance[k]),
             None if groups is None else int(groups.max()) + 1,
+            carried.by(name, float(values[k] - expected[k])),
         )
         for k, name in enumerate(claims.names)
     }

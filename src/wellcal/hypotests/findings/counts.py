@@ -9,7 +9,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of
 from wellcal.hypotests.findings.scalars import CENTRE, SHIFTED, SKEW, SPREAD, TAILS, WIDTH, ScalarClaims
 from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.parts.contrasts import Contrasts
@@ -111,7 +111,8 @@ class CountClaims(ScalarClaims):
         told = number_told(ratio, (low, high))
         sentence = f"{short} (variance ratio {told.size}, {told.ends})"
         over = ratio**-0.5, high**-0.5, low**-0.5
-        return Finding(sentence, "dispersion", short, ratio, (low, high), LEVEL, found.pvalue, ratio=over)
+        told = Finding(sentence, "dispersion", short, ratio, (low, high), LEVEL, found.pvalue, ratio=over)
+        return because_of(told, found.carried, found.cases)
 
 
 def _zeros(found: Found) -> Finding:

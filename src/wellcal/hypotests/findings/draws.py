@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.findings.scalars import CENTRE, SPREAD, WIDTH, spread_finding
@@ -16,6 +17,7 @@ from wellcal.hypotests.findings.trends import (
     CENTRE_TREND,
     SPREAD_TREND,
     Manner,
+    carried_trend,
     shares,
     spreads,
     trend_finding,
@@ -95,6 +97,18 @@ class DrawClaims(Claims):
         """What errors are freed of before their spread is measured, ``(n, k)``; of a pool, ones alone."""
         return self.columns.columns
 
+    def ratios(self, targets: NDArray) -> Mapping[str, Ratio]:
+        """The spread, and its trends."""
+        by_case = self._by_case(targets)
+        squares = (by_case[2] - by_case[2].mean(axis=1, keepdims=True)) ** 2
+        lines = zip(self.lines, self._lines(by_case), strict=True)
+        trends = {f"{WIDTH}{j}": Ratio(squares * line, squares, False) for j, line in lines}
+        return {SPREAD: Ratio(squares, by_case[3], True), **trends}
+
+    def _lines(self, by_case: NDArray) -> NDArray:
+        """What trends of the spread go with, of each case."""
+        return self.columns.columns[:, self.lines].T
+
     def _members(self) -> NDArray | None:
         """What is known of each member of a pool as the target, ``(4, n, S + 1)``; None without a pool."""
         return None
@@ -152,7 +166,8 @@ def told_trend(
     found = told[names[0]]
     fine = not any(int(name[len(start) :]) in claims.lines for name in names)
     about = claims.summaries, found.reach, found.pvalue, claims.groups
-    return trend_finding(manner, values, *about, fine, members)
+    finding = trend_finding(manner, values, *about, fine, members)
+    return carried_trend(finding, found.carried, found.cases)
 
 
 class QuantileClaims(Claims):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, listed, number, optional, text, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Presentable, Row, pvalue_sign
@@ -56,6 +57,9 @@ class Finding(Presentable):
     classes
         Places of the classes, among the columns of probabilities, that it is about, the one that shows it
         best first. None where it is about all of them, or there are none.
+    carried
+        How many cases carry it, which the sentence tells: without these there would be no such finding. None
+        where it does not rest on a few cases.
 
     Examples
     --------
@@ -82,9 +86,10 @@ class Finding(Presentable):
     by: str | None = None
     unit: float | None = None
     classes: tuple[int, ...] | None = None
+    carried: int | None = None
 
     added: ClassVar[Mapping[str, Any]] = dict.fromkeys(
-        ("expected", "ratio", "elsewhere", "by", "unit", "classes")
+        ("expected", "ratio", "elsewhere", "by", "unit", "classes", "carried")
     )
 
     def __str__(self) -> str:
@@ -107,6 +112,7 @@ class Finding(Presentable):
             "by": optional(text),
             "unit": optional(number(least=0.0)),
             "classes": optional(listed(whole(least=0))),
+            "carried": optional(whole(least=1)),
         }
 
     def _headline(self) -> str:
@@ -137,6 +143,29 @@ def perhaps(finding: Finding, right: float | None = None) -> Finding:
     if finding.sentence.startswith(PERHAPS) or (right is not None and not low <= right <= high):
         return finding
     return replace(finding, sentence=PERHAPS + finding.sentence, short=PERHAPS + finding.short)
+
+
+def because_of(finding: Finding, carried: int | None, cases: int) -> Finding:
+    """A finding that says how many of the cases carry it, where they are few.
+
+    It is then no error that all cases have alike, and no yardstick.
+
+    Examples
+    --------
+    >>> found = Finding(
+    ...     "it is (2 to 3)", "spread", "it is", 2.5, (2.0, 3.0), LEVEL, 0.01, ratio=(2.5, 2.0, 3.0)
+    ... )
+    >>> few = because_of(found, 3, 1500)
+    >>> str(few), few.short, few.ratio
+    ('it is (2 to 3), because of 3 of 1,500 cases', 'it is, because of 3 of 1,500 cases', None)
+    >>> because_of(found, None, 1500) is found
+    True
+    """
+    if carried is None:
+        return finding
+    words = f", because of {carried:,} of {how_many(cases)}"
+    texts = {"sentence": finding.sentence + words, "short": finding.short + words}
+    return replace(finding, **texts, ratio=None, carried=carried)
 
 
 def together(findings: Sequence[Finding]) -> str:

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.scalars import shift_finding
@@ -22,6 +23,7 @@ from wellcal.hypotests.findings.splits import (
 )
 from wellcal.hypotests.findings.trends import (
     best_contrast,
+    carried_trend,
     correlation_finding,
     shifts,
     spreads,
@@ -115,6 +117,15 @@ class SpreadTrends(CentreTrends):
         squares = rest**2 / np.maximum(np.mean(rest**2, axis=0), 1e-300)
         return (squares.T @ self.trend[cases]).ravel() / len(rest)
 
+    def ratios(self, targets: NDArray) -> Mapping[str, Ratio]:
+        """All of them."""
+        squares = np.stack([self._rest(sets) for sets in targets]) ** 2
+        return {
+            f"{j} {k}": Ratio(squares[..., place] * line, squares[..., place], False)
+            for place, j in enumerate(self.chosen)
+            for k, line in enumerate(self.trend.T)
+        }
+
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """The group that shows it best, for each coordinate."""
         z = self._residuals(targets)
@@ -122,7 +133,8 @@ class SpreadTrends(CentreTrends):
         def trend(place: int, found: Found) -> Finding | None:
             about, values = fitted(log_spread_of, self.columns.columns, z[:, place])
             manner, reach = spreads(about, self.vectors.units), found.reach
-            return trend_finding(manner, values, self.summaries, reach, found.pvalue, self.groups)
+            told = trend_finding(manner, values, self.summaries, reach, found.pvalue, self.groups)
+            return carried_trend(told, found.carried, found.cases)
 
         return list(self._told(told, trend))
 

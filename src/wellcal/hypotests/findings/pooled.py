@@ -99,9 +99,12 @@ class PooledClaims(DrawClaims):
 
     def _trends(self, by_case: NDArray, relative: NDArray, cases: NDArray | slice) -> list[NDArray]:
         """Means of what members add, and of squares of relative errors times lines."""
-        columns, lines = by_case[_OF_CASES:], len(self.lines)
-        centres, wide = columns[: len(columns) - lines], columns[len(columns) - lines :]
-        return [centres.mean(axis=2).T, (relative * wide).mean(axis=2).T]
+        centres = by_case[_OF_CASES : len(by_case) - len(self.lines)]
+        return [centres.mean(axis=2).T, (relative * self._lines(by_case)).mean(axis=2).T]
+
+    def _lines(self, by_case: NDArray) -> NDArray:
+        """What trends of the spread go with, of the members that are targets."""
+        return by_case[len(by_case) - len(self.lines) :]
 
     def _fitted(self) -> NDArray:
         """Their mean alone: a line in the mean of draws would take with it how far that is off by chance."""

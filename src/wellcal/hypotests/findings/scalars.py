@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of
 from wellcal.hypotests.findings.splits import Summary, fitted, log_spread_of, mean_of
-from wellcal.hypotests.findings.trends import shifts, spreads, trend_finding
+from wellcal.hypotests.findings.trends import carried_trend, shifts, spreads, trend_finding
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.bent_units import BentUnits
 from wellcal.measures.normal_scores import Standing
@@ -148,6 +149,17 @@ class ScalarClaims(Claims):
         ]
         return np.concatenate(parts, axis=1)
 
+    def ratios(self, targets: NDArray) -> Mapping[str, Ratio]:
+        """The spread and its trends, which are means of squares."""
+        return self.ratios_of(self.standing(targets))
+
+    def ratios_of(self, z: NDArray) -> Mapping[str, Ratio]:
+        """The same from normal scores ``(r, n)``."""
+        squares = self.residuals(z, slice(None))[1] ** 2
+        lines = self.columns.columns.T
+        trends = {f"{WIDTH}{j}": Ratio(squares * lines[j], squares, False) for j in self.widths}
+        return {SPREAD: Ratio(squares, np.ones((1, 1)), True), **trends}
+
     def expected(self, scores: NDArray) -> NDArray:
         """Calibrated models are on their centres, whatever a few resamples say."""
         exact = np.array([name == SHIFTED or name.startswith((CENTRE, WIDTH)) for name in self.names])
@@ -218,7 +230,8 @@ class ScalarClaims(Claims):
 
         about, values = fitted(measure, self.columns.columns, z)
         manner = spreads(about, self.units)
-        return trend_finding(manner, values, self.summaries, found.reach, pvalue, self.groups)
+        trend = trend_finding(manner, values, self.summaries, found.reach, pvalue, self.groups)
+        return carried_trend(trend, found.carried, found.cases)
 
     def shift(self, found: Found) -> Finding:
         """Targets that are too high or too low everywhere."""
@@ -239,7 +252,8 @@ class ScalarClaims(Claims):
         if SHIFTED in told and not (off := _either(every, _OFF_BY)).low <= 0.0 <= off.high:
             out.append(shift_finding(off._replace(pvalue=told[SHIFTED].pvalue), InUnits(self.units.unit)))
         if SPREAD in told and not (ratio := _either(every, _RATIO)).low <= 0.0 <= ratio.high:
-            out.append(spread_finding(ratio._replace(pvalue=told[SPREAD].pvalue)))
+            seen = told[SPREAD]
+            out.append(spread_finding(ratio._replace(pvalue=seen.pvalue, carried=seen.carried)))
         if out or not alone:
             return out
         tellers = {SHIFTED: place_finding, SPREAD: middle_finding}
@@ -298,9 +312,10 @@ def spread_finding(found: Found, units: Units = PLAIN) -> Finding:
         for value in (from_right.estimate, from_right.high, from_right.low)
     )
     ends = low, high
-    short, told, _ = error_told(SPREADS, ratio, ends)
-    sentence = f"{short} ({told})"
-    return Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
+    short, ends_told, _ = error_told(SPREADS, ratio, ends)
+    sentence = f"{short} ({ends_told})"
+    told = Finding(sentence, SPREAD, short, ratio, ends, LEVEL, found.pvalue, ratio=(ratio, *ends))
+    return because_of(told, found.carried, found.cases)
 
 
 def place_finding(found: Found) -> Finding:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of
 from wellcal.hypotests.findings.splits import (
     Contrast,
     Measure,
@@ -149,6 +149,22 @@ def trend_finding(
     """The split that shows it best, in words; None where there is nothing to split."""
     best = best_contrast(manner.measure, values, summaries, groups, fine, members)
     return None if best is None else _in_words(manner, best, reach, pvalue)
+
+
+def carried_trend(told: Finding | None, carried: int | None, cases: int) -> Finding | None:
+    """A trend of the spread as one that a few cases carry; not where both sides are off, which these do not.
+
+    Examples
+    --------
+    >>> one = Finding("it is here", SPREAD_TREND, "it is here", 0.5, (0.4, 0.7), LEVEL, 0.01)
+    >>> str(carried_trend(replace(one, elsewhere=(0.9, 0.8, 1.1)), 2, 300))
+    'it is here, because of 2 of 300 cases'
+    >>> str(carried_trend(replace(one, elsewhere=(0.9, 0.8, 0.95)), 2, 300))
+    'it is here'
+    """
+    if told is None or (told.elsewhere is not None and not told.elsewhere[1] <= 1.0 <= told.elsewhere[2]):
+        return told
+    return because_of(told, carried, cases)
 
 
 def best_contrast(

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.scalars import (
@@ -127,6 +128,17 @@ class VectorClaims(Claims):
         """From residuals of all cases."""
         z = self.residuals(targets[None])
         return lambda cases: self._quantities(z[:, cases], cases)[0]
+
+    def ratios(self, targets: NDArray) -> Mapping[str, Ratio]:
+        """Those of each coordinate, and the spread of all of them."""
+        z = self.residuals(targets)[..., self.chosen]
+        found: dict[str, Ratio] = {}
+        squares: NDArray = np.zeros(z.shape[:2])
+        for place, claims in enumerate(self.alone):
+            its = claims.ratios_of(z[..., place])
+            found |= {self._name(place, name): ratio for name, ratio in its.items()}
+            squares = squares + its[SPREAD].above / len(self.alone)
+        return {**found, ALL: Ratio(squares, np.ones((1, 1)), True)}
 
     def residuals(self, targets: NDArray) -> NDArray:
         """Standardised residuals ``(r, n, d)`` of all coordinates: of draws, about those without the target.
