@@ -80,7 +80,7 @@ class Linear(Tiled):
         Error of the sum that is allowed, in standard deviations of the sum. The provenance has it in those
         that calibrated predictions would have (`control_error`), and sums by a span are held to that. Where
         predictions are not calibrated, so that their own sum varies more, it is there in its own, too
-        (`control_error_observed`), which multipoles are held to; in float32 also to a hundredth of the former,
+        (`control_error_observed`), which multipoles are held to; in float32 also to a hundredth of the first,
         or else they are made in float64.
 
     Examples
