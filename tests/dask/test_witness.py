@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 from tests.dask.conftest import BLOCK
-from tests.dask.examples import SMOOTH, cut, example, in_memory, partitioned
+from tests.dask.examples import SMOOTH, cut, example, in_memory, partitioned, tied
 
 import wellcal as wc
 import wellcal.dask
@@ -279,3 +279,17 @@ def test_outcomes_that_were_called_impossible_are_counted(hidden: float) -> None
     assert found[0].provenance["impossible"] == found[1].provenance["impossible"]
     assert found[0].in_words().headline == found[1].in_words().headline
     assert "cases had " in found[1].provenance["impossible"]
+
+
+def test_outcomes_on_quantiles_are_counted_over_all_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample hides too many of them, and may have most of a few: all partitions are judged, as in memory."""
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
+    found = example("quantiles", N)
+    sampled = as_cases(*partitioned(found, 900)).sampled(500, 0)
+    unseen = np.setdiff1d(np.arange(N), sampled)[::50]
+    for cases in (partitioned(tied(found, unseen), 900), in_memory(tied(found, unseen))):
+        with pytest.raises(wc.RowError, match=f"in {len(unseen)} of 2,648 cases, first in row {unseen[0]}:"):
+            wc.witness(*cases, **OPTIONS)
+    few = tied(found, sampled[:10])
+    results = [wc.witness(*cases, **OPTIONS) for cases in (partitioned(few, 900), in_memory(few))]
+    assert results[0].pvalue == results[1].pvalue
