@@ -97,15 +97,19 @@ def test_of_draws_all_cases_and_segments_are_looked_at(monkeypatch: pytest.Monke
     assert result.groups[0].where == "in segment 0"
     assert "all cases and segments" in result.provenance["groups"]
     assert "all cases and segments, none by prediction" in repr(result)
-    assert "in all cases and in every segment;" in repr(result)
+    assert "over all cases and in every segment;" in repr(result)
     assert "in every group" in repr(expected)
 
 
 @pytest.mark.parametrize(
     ("by", "said", "tested"),
     [
-        (None, "All cases together are no further from their predictions", "in all cases;"),
-        (3, "Neither all cases together nor any segment is further", "in all cases and in every segment;"),
+        (None, "All cases together are in no direction further", "over all cases;"),
+        (
+            3,
+            "Neither all cases together nor any segment is in any direction",
+            "over all cases and in every segment;",
+        ),
     ],
 )
 def test_of_draws_the_answer_says_what_was_looked_at(

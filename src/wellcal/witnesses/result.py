@@ -284,9 +284,9 @@ class Witness(Presentable):
                 )
             return f"No groups were looked at ({cases})."
         if not self.statements and self._looked_at is not None:
-            none = "Neither all cases together nor any segment is further from its"
+            none = "Neither all cases together nor any segment is in any direction further from its"
             if not self.segments:
-                none = "All cases together are no further from their"
+                none = "All cases together are in no direction further from their"
             return (
                 f"{none} predictions than chance allows (smallest p = {pvalue_text(self.pvalue)}; {cases}); "
                 "at groups by prediction nobody looked."
@@ -308,7 +308,7 @@ class Witness(Presentable):
         """What is rejected where a group is told, and what that has to do with calibration."""
         where = "in every group"
         if self._looked_at is not None:
-            where = "in all cases and in every segment" if self.segments else "in all cases"
+            where = "over all cases and in every segment" if self.segments else "over all cases"
         said = f"targets follow their predictions {where}; {TESTED_TOGETHER}"
         if not self.segments:
             return said
