@@ -55,3 +55,11 @@ def in_memory(found: Example) -> tuple[Any, Any]:
     """The same in memory."""
     y, family, parameters = found
     return y, family(*parameters)
+
+
+def tied(found: Example, places: Any) -> Example:
+    """Quantiles of which some cases have outcomes on the median."""
+    y, family, (levels, values) = found
+    y = y.copy()
+    y[places] = values[places, levels.index(0.5)]
+    return y, family, (levels, values)

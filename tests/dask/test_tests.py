@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from tests.dask.examples import example, in_memory, partitioned
+from tests.dask.examples import example, in_memory, partitioned, tied
 
 import wellcal as wc
+from wellcal.dask.building import as_cases
 from wellcal.hypotests import Block, Omnibus
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, Wasserstein
 
@@ -211,3 +213,28 @@ def test_means_of_blocks(family: str) -> None:
         wc.calibration_test(*partitioned(found, 1100), method=Block(shuffle=True))
     with pytest.raises(ValueError, match="take smaller ones"):
         wc.calibration_test(*partitioned(found, 1100), method="block", block_size=2_150)
+
+
+@pytest.mark.parametrize(
+    "judged",
+    [
+        partial(wc.calibration_test, n_resamples=2),
+        partial(wc.calibration_test, n_resamples=9, method="regularised", locations=2),
+        partial(wc.calibration_test, method="block"),
+        partial(wc.calibration_test, tolerance=0.1),
+        partial(wc.equivalence_test, tolerance=0.1),
+    ],
+)
+def test_outcomes_on_quantiles_are_counted_over_all_cases(
+    judged: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether those at hand have none of too many, or all of a few that are no matter: as in memory."""
+    monkeypatch.setattr("wellcal.dask.sampling.AT_HAND", 300)
+    found = example("quantiles", 2_150)
+    sampled = as_cases(*partitioned(found, 900)).sampled(300, 0)
+    unseen = np.setdiff1d(np.arange(2_150), sampled)[::50]
+    said = f"in {len(unseen)} of 2,150 cases, first in row {unseen[0]}:"
+    for cases in (partitioned(tied(found, unseen), 900), in_memory(tied(found, unseen))):
+        with pytest.raises(wc.RowError, match=said):
+            judged(*cases)
+    assert judged(*partitioned(tied(found, sampled[:10]), 900)).n_samples == 2_150

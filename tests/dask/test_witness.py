@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 from tests.dask.conftest import BLOCK
-from tests.dask.examples import SMOOTH, cut, example, in_memory, partitioned
+from tests.dask.examples import SMOOTH, cut, example, in_memory, partitioned, tied
 
 import wellcal as wc
 import wellcal.dask
@@ -96,6 +96,40 @@ def test_of_draws_all_cases_and_segments_are_looked_at(monkeypatch: pytest.Monke
     assert {group.kind for group in result.groups} <= {"all", "segment"}
     assert result.groups[0].where == "in segment 0"
     assert "all cases and segments" in result.provenance["groups"]
+    assert "all cases and segments, none by prediction" in repr(result)
+    assert "over all cases and in every segment;" in repr(result)
+    assert "in every group" in repr(expected)
+
+
+@pytest.mark.parametrize(
+    ("by", "said", "tested"),
+    [
+        (None, "All cases together are in no direction further", "over all cases;"),
+        (
+            3,
+            "Neither all cases together nor any segment is in any direction",
+            "over all cases and in every segment;",
+        ),
+    ],
+)
+def test_of_draws_the_answer_says_what_was_looked_at(
+    by: int | None, said: str, tested: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is said of groups by prediction, at which nobody looked."""
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
+    options: dict[str, Any] = {"rng": 1, "n_resamples": 19, "locations": 2}
+    segments = None if by is None else cut(np.arange(N) % by, N)
+    result = wc.witness(*partitioned(example("draws", N), 1100), segments=segments, **options)
+    assert result.pvalue > 0.05, "an example in which nothing is found"
+    for found in (result, wc.Witness.from_json(result.to_json())):
+        words = found.in_words()
+        assert words.headline.startswith(said)
+        assert words.headline.endswith("cases); at groups by prediction nobody looked.")
+        assert tested in dict(words.rows)["tested"]
+        assert dict(words.rows)["groups"] == result.provenance["groups"]
+    assert result.provenance["groups"].startswith("all cases and segments" if by else "all cases, none")
+    display = wc.displays.WitnessDisplay.from_result(result)
+    assert (display.looked_at, "roup" in display.finding) == (result.provenance["groups"], False)
 
 
 def test_partitions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,3 +313,17 @@ def test_outcomes_that_were_called_impossible_are_counted(hidden: float) -> None
     assert found[0].provenance["impossible"] == found[1].provenance["impossible"]
     assert found[0].in_words().headline == found[1].in_words().headline
     assert "cases had " in found[1].provenance["impossible"]
+
+
+def test_outcomes_on_quantiles_are_counted_over_all_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample hides too many, and may have most of a few: all partitions are judged, as in memory."""
+    monkeypatch.setattr("wellcal.dask.sampling.SAMPLE", 500)
+    found = example("quantiles", N)
+    sampled = as_cases(*partitioned(found, 900)).sampled(500, 0)
+    unseen = np.setdiff1d(np.arange(N), sampled)[::50]
+    for cases in (partitioned(tied(found, unseen), 900), in_memory(tied(found, unseen))):
+        with pytest.raises(wc.RowError, match=f"in {len(unseen)} of 2,648 cases, first in row {unseen[0]}:"):
+            wc.witness(*cases, **OPTIONS)
+    few = tied(found, sampled[:10])
+    results = [wc.witness(*cases, **OPTIONS) for cases in (partitioned(few, 900), in_memory(few))]
+    assert results[0].pvalue == results[1].pvalue

@@ -9,11 +9,13 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.dask.functions import IN_MEMORY
+from wellcal.dask.judging import check_judged
 from wellcal.dask.kernels import kernel_of
 from wellcal.dask.partitioned import Cases, Partition
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Samples
+from wellcal.predictions.ties import counted_only
 from wellcal.problem.drawn_targets import pool_draws, stretch
 
 SAMPLE = 10_000
@@ -65,13 +67,15 @@ class Begun:
         family = sample.predictions
         if isinstance(family, Samples) and family.holds_objects:
             raise TypeError(f"targets that are objects are not supported in partitions; {IN_MEMORY}")
+        check_judged(given, sample)
         sizes = cases.sizes
         if isinstance(family, Samples) and family.kind == "draws":
             cases = Cases(tuple(cases.map(_pooled)))
             cases.__dict__["sizes"] = sizes
         chosen = kernel_of(cases, kernel, expectations)
         options: dict[str, Any] = {"rng": _SEED, "expectations": expectations, "pool": True}
-        setup = make_setup(sample.given, family, chosen, **options)
+        with counted_only():  # all cases were judged, and the sample is none of its own
+            setup = make_setup(sample.given, family, chosen, **options)
         return cls(cases, given, setup, sample, places, chosen, expectations)
 
     @property

@@ -195,8 +195,9 @@ class _Run:
             "partitions": len(self.cases.blocks),
         }
         if drawn:
+            looked_at = "all cases and segments" if columns else "all cases"
             provenance["groups"] = (
-                "all cases and segments: those by mean or spread of draws need cases in memory"
+                f"{looked_at}, none by prediction: groups by mean or spread of draws need cases in memory"
             )
         if self.weighing is not None:
             provenance |= self.weighing.weighted.worth  # of all cases, not of the sample

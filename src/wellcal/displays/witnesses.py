@@ -35,6 +35,8 @@ class WitnessDisplay(Display):
         Error rate: groups with a p-value of at most that are filled.
     n_samples
         Number of all cases.
+    looked_at
+        Which groups were looked at, where these are not all kinds; or None.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class WitnessDisplay(Display):
     sizes: tuple[int, ...]
     alpha: float = 0.05
     n_samples: int = 0
+    looked_at: str | None = None
 
     @classmethod
     def from_result(cls, result: Any, *, most: int = 8, ax: Any = None) -> WitnessDisplay:
@@ -68,12 +71,16 @@ class WitnessDisplay(Display):
             tuple(group.n_samples for group in groups),
             result.alpha,
             result.provenance.get("seen", result.n_samples),
+            result.provenance.get("groups"),
         ).plot(ax)
 
     @property
     def finding(self) -> str:
         """How many groups do not follow their predictions, in a sentence."""
-        return rows_off(sum(pvalue <= self.alpha for pvalue in self.pvalues), len(self.rows), "group")
+        found = sum(pvalue <= self.alpha for pvalue in self.pvalues)
+        if not found and self.looked_at is not None:
+            return "Nothing that was looked at is further from its predictions than chance allows."
+        return rows_off(found, len(self.rows), "group")
 
     def plot(self, ax: Any = None) -> WitnessDisplay:
         """Draw one row for each group."""
@@ -95,7 +102,7 @@ class WitnessDisplay(Display):
             canvas.head(self.finding)
             canvas.note(
                 f"{how_many(self.n_samples)}; filled: shown at an error rate of {self.alpha:g} over all "
-                "groups that were looked at."
+                f"groups that were looked at{'' if self.looked_at is None else f': {self.looked_at}'}."
             )
         self._drawn(ax)
         return self

@@ -283,6 +283,14 @@ class Witness(Presentable):
                     f"{lost} (of {self.n_samples:,}); in no group is enough left to chance to look for more."
                 )
             return f"No groups were looked at ({cases})."
+        if not self.statements and self._looked_at is not None:
+            none = "Neither all cases together nor any segment is in any direction further from its"
+            if not self.segments:
+                none = "All cases together are in no direction further from their"
+            return (
+                f"{none} predictions than chance allows (smallest p = {pvalue_text(self.pvalue)}; {cases}); "
+                "at groups by prediction nobody looked."
+            )
         if not self.statements:
             return (
                 f"No group of cases is further from its predictions than chance allows (smallest p = "
@@ -291,9 +299,17 @@ class Witness(Presentable):
         return f"These groups of cases do not follow their predictions (alpha = {self.alpha:g}; {cases}):"
 
     @property
+    def _looked_at(self) -> str | None:
+        """Which groups were looked at, where these are not all kinds: of draws in partitions; else None."""
+        return self.provenance.get("groups")
+
+    @property
     def _hypothesis(self) -> str:
         """What is rejected where a group is told, and what that has to do with calibration."""
-        said = f"targets follow their predictions in every group; {TESTED_TOGETHER}"
+        where = "in every group"
+        if self._looked_at is not None:
+            where = "over all cases and in every segment" if self.segments else "over all cases"
+        said = f"targets follow their predictions {where}; {TESTED_TOGETHER}"
         if not self.segments:
             return said
         return (
@@ -315,6 +331,8 @@ class Witness(Presentable):
         if self.groups or self.segments:
             pairs = f"{how_many(looked, 'pair')} of group and direction"
             rows.append(("tested", self._hypothesis))
+            if self._looked_at is not None:
+                rows.append(("groups", self._looked_at))
             rows.append(("p-values", f"adjusted for {pairs}, {self.n_resamples:,} resamples"))
             if lost := self.provenance.get("impossible"):
                 rows.append(("impossible", str(lost)))
