@@ -160,6 +160,8 @@ def reported() -> wc.Report:
 
 
 SHAPE = np.full(300, 2.0)
+SURE = np.linspace(0.1, 0.9, 3000)
+EVENTS = np.random.default_rng(4).random(3000) < SURE**2
 LONG = {
     "energy score of draws": lambda: wc.energy_score(Y[:, None], wc.Samples(RNG.normal(size=(300, 9, 1)))),
     "energy score of normals": lambda: wc.energy_score(Y[:, None], wc.DiagonalNormal(MU[:, None], 1.0)),
@@ -169,6 +171,13 @@ LONG = {
     "interval coverage": lambda: wc.interval_coverage(np.abs(Y), wc.Gamma(SHAPE, SHAPE)),
     "likelihood": lambda: wc.nll(np.ones(4000), wc.Poisson(np.full(4000, 2.0))),
     "pinball loss": lambda: wc.pinball_loss(np.abs(Y), wc.Gamma(SHAPE, SHAPE)),
+    "pinball loss of ensembles": lambda: wc.pinball_loss(Y, wc.Samples(RNG.normal(size=(300, 9)))),
+    "quantiles of mixtures": lambda: wc.Mixture([PRED, wc.Normal(MU, SHAPE)]).quantile(
+        np.full((40, 300), 0.3)
+    ),
+    "temperatures of classes": lambda: wc.TemperatureScaling().fit(EVENTS, SURE),
+    "sums on a line": lambda: wc.skce(EVENTS, SURE),
+    "confidence": lambda: wc.mmce(EVENTS, SURE),
     "kernel at locations": lambda: wc.ucme(Y, PRED, locations=(PRED[:30], Y[:30])),
     "features of ensembles": lambda: wc.skce(
         Y, wc.Samples(RNG.normal(size=(300, 9)), kind="atoms"), engine=Tiled(threads=1)

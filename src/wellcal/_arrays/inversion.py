@@ -13,6 +13,7 @@ _HALVED = 8  # one step in so many halves the bracket, whatever else is known
 _INTERPOLATED = 20  # steps that interpolate, at most
 _MARGIN = 1e-15  # probes stay so far from the ends, in units of x, or of what moves the function by as much
 _MOST = 148  # steps
+_FULL = 0.75  # share of rows that go on, below which the others are taken out
 
 
 def count_quantile(
@@ -100,13 +101,15 @@ def bisect_quantile(
         middle = low + 0.5 * (high - low)
         middle = np.floor(middle) if whole else middle
         going = (middle > low) & (middle < high)
-        if not np.all(going):
+        left = np.count_nonzero(going)
+        # Rows that are done cannot move: they are taken out when they are many, which copies all others.
+        if left < _FULL * len(rows):
             found[rows[~going]] = high[~going]
             rows, level, low, high, at_low, at_high, side, middle = (
                 a[going] for a in (rows, level, low, high, at_low, at_high, side, middle)
             )
             function = cdf(rows)
-        if not len(rows):
+        if not left:
             break
         if smooth and step < _INTERPOLATED and step % _HALVED != _HALVED - 1:
             middle = _divided(low, high, middle, at_low, at_high)

@@ -7,10 +7,13 @@ from point to point, and so is what comes from the right.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import reporter
 
 _CHUNK = 1 << 16  # points at a time
 _WIDEST = 500.0  # of a chunk, in decay lengths: exp of more would overflow
@@ -42,17 +45,33 @@ def line_sums(x: NDArray, features: NDArray, rate: float) -> tuple[float, NDArra
     >>> bool(np.isclose(total, 4.0 * np.exp(-1.0) + np.exp(-2.0)))
     True
     """
+    n, tell = len(x), reporter()
+    # Sorting takes about as long as everything after it: four passes over the cases.
+    done, total = 0, 8 * n
+
+    def passed(cases: int) -> None:
+        nonlocal done
+        done += cases
+        tell("sorted cases", done, total)
+
+    passed(0)
     order = np.argsort(x)
-    at, phi = x[order], features[order]
-    before = _from_the_left(at, phi, rate)
-    behind = _from_the_left(-at[::-1], phi[::-1], rate)[::-1]
-    rows = np.empty(len(x))
-    rows[order] = before + behind
+    passed(4 * n)
+    at, phi = np.empty(n, dtype=x.dtype), np.empty(features.shape, dtype=features.dtype)
+    for some in in_chunks(n, features.shape[1]):
+        at[some], phi[some] = x[order[some]], features[order[some]]
+        passed(some.stop - some.start)
+    before = _from_the_left(at, phi, rate, passed)
+    behind = _from_the_left(-at[::-1], phi[::-1], rate, passed)[::-1]
+    rows = np.empty(n)
+    for some in in_chunks(n):
+        rows[order[some]] = before[some] + behind[some]
+        passed(some.stop - some.start)
     return math.fsum(float(part.sum()) for part in np.array_split(before, 64)), rows
 
 
-def _from_the_left(x: NDArray, phi: NDArray, rate: float) -> NDArray:
-    """For each of ascending points the sum over all before it."""
+def _from_the_left(x: NDArray, phi: NDArray, rate: float, passed: Callable[[int], None]) -> NDArray:
+    """For each of ascending points the sum over all before it; `passed` hears of each run of points."""
     n, size = phi.shape
     out = np.empty(n)
     carried, at, start = np.zeros(size), float(x[0]), 0
@@ -70,5 +89,6 @@ def _from_the_left(x: NDArray, phi: NDArray, rate: float) -> NDArray:
         # Points before a point, not the point itself.
         earlier = np.concatenate([carried[None], sums[:-1]])
         out[start:stop] = np.einsum("nm,nm->n", own, earlier) / grown
+        passed(stop - start)
         carried, at, start = sums[-1] / grown[-1], float(x[stop - 1]), stop
     return out

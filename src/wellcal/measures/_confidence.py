@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, told_chunks
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace, stop_gradient
 from wellcal._arrays.special import gather
 from wellcal.predictions import Bernoulli, Categorical, Mixture
@@ -86,7 +86,7 @@ def _top_class(probs: NDArray, index: NDArray) -> tuple[NDArray, NDArray]:
     """
     n, classes = probs.shape
     right, largest = np.empty(n, dtype=bool), np.empty(n, dtype=probs.dtype)
-    for rows in in_chunks(n, classes, within=budget.cache // 2):
+    for rows in told_chunks(n, classes, within=budget.cache // 2):
         columns = np.ascontiguousarray(probs[rows].T)
         most = columns.max(axis=0)
         found = columns[index[rows], np.arange(len(most))] == most

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from wellcal._arrays.checks import one_of, real_array
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, told_chunks
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.inversion import bisect_quantile
 from wellcal._arrays.namespaces import (
@@ -331,7 +331,8 @@ def _quantile(batch: Mixture, u: NDArray) -> NDArray:
     levels = np.broadcast_to(u, shape).reshape(-1)
     cases = np.broadcast_to(np.arange(len(batch)), shape).reshape(-1)
     found = np.empty(len(levels))
-    for some in in_chunks(len(levels), len(batch.components), within=budget.cache):
+    parts = told_chunks(len(levels), len(batch.components), within=budget.cache, what="quantiles")
+    for some in parts:
         found[some] = _quantiles_of_cases(batch, cases[some], levels[some].astype(np.float64))
     return found.reshape(shape)
 

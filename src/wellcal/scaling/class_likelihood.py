@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 
-from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.chunks import budget, told_chunks
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import Stages
 
 _STEPS = 200  # at most; halvings alone take a hundred from one end of the widest bounds to the other
+_TRIED = 10.0  # temperatures, about, on the way and at its ends
 _PRECISE = 1e-14  # relative, in 1/T
 
 
@@ -41,13 +43,18 @@ class ClassLikelihood:
         self.logs = np.log(probs if self.possible is None else np.where(possible, probs, 1.0))
         self.logs -= np.log(probs.max(axis=1))[:, None]
         self.at_target = float(self.logs[np.arange(len(index)), index].mean())
+        self.stages = Stages("temperatures", _TRIED)
 
     def __call__(self, b: float) -> tuple[float, float, float]:
-        """Value, and first and second derivative, at b."""
+        """Value, and first and second derivative, at b: one of the stages, which the caller ends."""
+        with self.stages.part(1.0):
+            return self._at(b)
+
+    def _at(self, b: float) -> tuple[float, float, float]:
         n, classes = self.logs.shape
         ones = np.ones(classes)
         total = slope = curvature = 0.0
-        for rows in in_chunks(n, classes, within=budget.cache // 4):
+        for rows in told_chunks(n, classes, within=budget.cache // 4):
             logs = self.logs[rows]
             weights = b * logs
             np.exp(weights, out=weights)

@@ -91,7 +91,9 @@ def _fit_classes(y: Any, predictions: Any, bounds: tuple[float, float]) -> Fitte
     _check_possible(np.log(probs[np.arange(len(index)), index]))
     likelihood = ClassLikelihood(probs, index)
     temperature, at_bound = likelihood.best(bounds)
-    return _never_worse(temperature, at_bound, lambda T: likelihood(1.0 / T)[0], None)
+    found = _never_worse(temperature, at_bound, lambda T: likelihood(1.0 / T)[0], None)
+    likelihood.stages.end()
+    return found
 
 
 def _check_possible(now: NDArray) -> None:

@@ -161,6 +161,14 @@ def pinball_of_cases(y: object, pred: object, levels: Sequence[float] | Array | 
     predictions, targets = _checked(y, pred, "quantile", "pinball_loss")
     targets = target_numbers(predictions, targets, "pinball_loss needs predictions of numbers")
     chosen = check_levels(_usual_levels(predictions) if levels is None else levels, open_interval=True)
+    n = len(predictions)
+    if n * len(chosen) <= budget.cache or not isinstance(targets, np.ndarray):
+        return _pinball(predictions, targets, chosen)
+    chunks = told_chunks(n, len(chosen), within=budget.cache)
+    return np.concatenate([_pinball(predictions[some], targets[some], chosen) for some in chunks])
+
+
+def _pinball(predictions: Any, targets: Array, chosen: NDArray) -> Array:
     shape = (len(chosen), len(predictions))
     grid = from_numpy(np.ascontiguousarray(np.broadcast_to(chosen[:, None], shape)), predictions.like)
     gap = widen(targets)[None, :] - widen(predictions.quantile(grid))
