@@ -180,7 +180,10 @@ def prepare_models(
     # What errors call them: an argument, or an entry of a dictionary.
     called = {name if name in TWO else f"pred[{name!r}]": pred for name, pred in given.items()}
     batches = same_cases(y, called)
-    y, batches, w = _that_count(y, batches, per_case(weights, "weights", y, batches[0]))
+    counted = _that_count(y, batches, per_case(weights, "weights", y, batches[0]))
+    # In their own order: with one seed each test is the one that it would be alone.
+    tested = list(given.values()) if counted[0] is y else counted[1]
+    y, batches, w = counted
     common = kernel
     if common is None:
         checked = _checked(y, batches, names)
@@ -193,8 +196,7 @@ def prepare_models(
     of_cases = np.ones(n) if w is None else np.asarray(w)
     models: list[Model] = []
     stages = Stages("comparison", len(names) * (_TEST + 1.0))
-    # In their own order: with one seed each test is the one that it would be alone.
-    for name, setup, pred, seed in zip(names, setups, batches, seeds, strict=True):
+    for name, setup, pred, seed in zip(names, setups, tested, seeds, strict=True):
         targets, batch = setup.targets, setup.predictions
         with stages.part(_TEST):
             test = (
@@ -208,9 +210,9 @@ def prepare_models(
             models.append(Model(name, parts, size, all_scores_of_cases(targets, batch), test))
     stages.end()
     pairs = len(models) * (len(models) - 1) // 2
-    tested = [model.test for model in models]
+    results = [model.test for model in models]
     what = f"a difference between {len(models)} models"
-    advise_of_few_resamples(tested, 2.0 * pairs, 1.0 - level, what)
+    advise_of_few_resamples(results, 2.0 * pairs, 1.0 - level, what)
     return Models(tuple(models), common, of_cases, MeanOfWeighted.of(of_cases), level)
 
 
