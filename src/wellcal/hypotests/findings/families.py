@@ -23,7 +23,6 @@ from wellcal.hypotests.findings.pooled_vectors import PooledVectors
 from wellcal.hypotests.findings.reasons import ALPHA, NO_REASONS, Reasons, Seen, reasons_in, unnamed
 from wellcal.hypotests.findings.scalars import ScalarClaims
 from wellcal.hypotests.findings.splits import OUTER, SPREAD, Summary, name_of_means
-from wellcal.hypotests.findings.vector_pools import has_moments
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries
@@ -177,7 +176,7 @@ def _of_vectors(predictions: Any, pooled: bool, centre: NDArray, spread: NDArray
     centre, spread = (values.reshape(len(values), -1) for values in (centre, spread))
     if pooled:
         pool = np.asarray(to_numpy(predictions.values), dtype=np.float64)
-        if has_moments(pool):
+        if pool.shape[1] > 2:
             return PooledVectors(pool.reshape(*pool.shape[:2], -1), tied=tied)
         # A single draw cannot say where a case lies and be compared with the target, too.
         return VectorClaims(centre, spread, 0.0 * centre, 0.0 * spread, tied=tied)

@@ -6,7 +6,6 @@ What goes with the prediction of another coordinate is told by draws alone, too:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -26,7 +25,7 @@ from wellcal.hypotests.findings.trends import (
     spreads,
     trend_finding,
 )
-from wellcal.hypotests.findings.vector_pools import Columns, Levels
+from wellcal.hypotests.findings.vector_pools import Members, errors_in_turn, levels_of, standardised
 
 _SINGULAR = 1.0 - 1e-9
 
@@ -42,26 +41,32 @@ class PooledCentreTrends(CentreTrends):
         if self.pool.own.any():
             tables[SPREAD_OF_ALL] = self._spread(self.pool.members).T
         self.summaries = [Summary(name, table[:, -1], table) for name, table in tables.items()]
-        self.levels = [Levels(table) for table in tables.values()]
+        self.draws = [Members(self.pool.members[..., j].T, 1) for j in self.others]
+        self.lines = [levels_of(table) - 0.5 for table in tables.values()]
         self.names = self._names()
 
     def _names(self) -> list[str]:
-        return [f"{j} {k}" for j in self.chosen for k in range(len(self.levels))]
+        return [f"{j} {k}" for j in self.chosen for k in range(len(self.lines))]
 
     def _spread(self, targets: NDArray) -> NDArray:
         """Spreads of the draws in all coordinates in which they are known, ``(r, n)``."""
         return np.sqrt(np.mean(self.pool.spreads(targets)[..., self.pool.own] ** 2, axis=-1))
 
-    def _lines(self, targets: NDArray) -> NDArray:
-        """What spreads and correlations go with, by the draws, ``(k, r, n)``."""
-        means = self.pool.means(targets)
-        values = [means[..., j] for j in self.others]
-        values += [self._spread(targets)] if len(self.levels) > len(values) else []
-        return np.stack([levels.line(each) for levels, each in zip(self.levels, values, strict=True)])
+    def _lines(self, targets: NDArray, found: list[NDArray]) -> list[NDArray]:
+        """What spreads and correlations go with, by the draws, ``(r, n)``; `found`: places of targets."""
+        lines = [line.reshape(-1)[place] for line, place in zip(self.lines, found, strict=False)]
+        if len(self.lines) == len(lines):
+            return lines
+        at = self._spread(self.pool.members).T.reshape(-1)
+        order = np.argsort(at)
+        return [*lines, np.interp(self._spread(targets), at[order], self.lines[-1].reshape(-1)[order])]
+
+    def _found(self, targets: NDArray) -> list[NDArray]:
+        return [of.find(targets[..., j]) for j, of in zip(self.others, self.draws, strict=True)]
 
     def scores(self, targets: NDArray) -> NDArray:
         """The same as the estimates."""
-        some = in_chunks(len(targets), targets[0].size * (2 + len(self.levels)))
+        some = in_chunks(len(targets), targets[0].size * (2 + len(self.lines)))
         return np.concatenate([self._means(self._rows(targets[sets])) for sets in some])
 
     def estimator(self, targets: NDArray) -> Estimator:
@@ -69,29 +74,36 @@ class PooledCentreTrends(CentreTrends):
         rows = self._rows(targets[None])
         return lambda cases: self._means(rows[..., cases])[0]
 
+    def expected(self, scores: NDArray) -> NDArray:
+        """There are no trends in calibrated models."""
+        return np.zeros(len(self.names))
+
     def _rows(self, targets: NDArray) -> NDArray:
-        """What each case adds ``(c k, r, n)``: draws of another coordinate, in turn, say where it lies."""
+        """What each case adds ``(c k, r, n)``: draws of another coordinate, in turn, say where it lies.
+
+        Then what these say ``(k, r, n)``, and residuals ``(c, r, n)``.
+        """
         apart, units = self.pool.apart(targets), self.pool.units(targets)
-        columns, products = self._turns
-        own = [of(targets[..., j]) for j, of in zip(self.others, columns, strict=True)]
-        spread = self._lines(targets)[len(columns) :]
+        z = self.pool.residuals(targets)[..., self.chosen]
+        found = self._found(targets)
+        own = [of.table().reshape(-1)[place] for of, place in zip(self.draws, found, strict=True)]
+        spread = self._lines(targets, found)[len(own) :]
         rows: list[NDArray] = []
         for place, a in enumerate(self.chosen):
-            for column, of, product in zip(own, columns, products[place], strict=True):
-                turned = self.pool.in_turn(apart[..., a], column, of.total, product)
-                rows.append(turned[0] / units[..., a])
-            rows += [apart[..., a] / units[..., a] * line for line in spread]
-        return np.stack(rows)
-
-    @cached_property
-    def _turns(self) -> tuple[list[Columns], list[list[NDArray]]]:
-        """Columns of the coordinates that say where cases lie, and their products with all chosen ones."""
-        columns = [Columns(self.pool.members[..., j].T, 1) for j in self.others]
-        chosen = [(self.pool.members[..., a] - self.pool.centre[..., a]).T for a in self.chosen]
-        return columns, [[of.times(members) for of in columns] for members in chosen]
+            members = (self.pool.members[..., a] - self.pool.centre[..., a]).T
+            for column, of in zip(own, self.draws, strict=True):
+                total, product = of.total[0], np.sum(of.table()[0] * members, axis=1)
+                turned = errors_in_turn(apart[..., a], column, total, product, self.pool.draws)
+                rows.append(turned / units[..., a])
+            rows += [z[..., place] * line for line in spread]
+        here = [(of.total - column) / self.pool.draws for column, of in zip(own, self.draws, strict=True)]
+        return np.stack([*rows, *here, *spread, *np.moveaxis(z, 2, 0)])
 
     def _means(self, rows: NDArray) -> NDArray:
-        return rows.mean(axis=2).T
+        """All residuals of a coordinate being too high is no trend."""
+        means, k, c = rows.mean(axis=2), len(self.lines), len(self.chosen)
+        lines, z = means[c * k : c * k + k], means[c * k + k :]
+        return means[: c * k].T - np.einsum("cr,kr->rck", z, lines).reshape(rows.shape[1], -1)
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """The group that shows it best, for each coordinate."""
@@ -111,13 +123,18 @@ class PooledCentreTrends(CentreTrends):
 class PooledSpreadTrends(PooledCentreTrends):
     """Spreads of coordinates that go with the draws of another."""
 
+    def expected(self, scores: NDArray) -> NDArray:
+        """What draws have, of which one is the target: an outcome that is off gives trends to its pool."""
+        without = self.vectors.without
+        return scores if without is None else type(self)(without).scores(without.targets).mean(axis=0)
+
     def _rows(self, targets: NDArray) -> NDArray:
         """What is left of residuals, and lines, ``(c + k, r, n)``."""
         freed = np.moveaxis(self.vectors.freed(targets), 2, 0)
-        return np.concatenate([freed, self._lines(targets)])
+        return np.concatenate([freed, self._lines(targets, self._found(targets))])
 
     def _means(self, rows: NDArray) -> NDArray:
-        squares, lines = rows[: len(self.chosen)] ** 2, rows[len(self.chosen) :]
+        squares, lines = rows[: len(self.chosen)] ** 2, standardised(rows[len(self.chosen) :])
         relative = squares / np.maximum(squares.mean(axis=2, keepdims=True), 1e-300) - 1.0
         return np.einsum("crn,krn->rck", relative, lines).reshape(rows.shape[1], -1) / rows.shape[2]
 
@@ -133,10 +150,10 @@ class PooledCorrelationTrends(PooledSpreadTrends):
 
     def _names(self) -> list[str]:
         self.pairs = list(combinations(range(len(self.chosen)), 2))
-        return [f"{a} {b} {k}" for a, b in self.pairs for k in range(len(self.levels))]
+        return [f"{a} {b} {k}" for a, b in self.pairs for k in range(len(self.lines))]
 
     def _means(self, rows: NDArray) -> NDArray:
-        rest, lines = rows[: len(self.chosen)], rows[len(self.chosen) :]
+        rest, lines = rows[: len(self.chosen)], standardised(rows[len(self.chosen) :])
         u = rest / np.sqrt(np.maximum(np.mean(rest**2, axis=2, keepdims=True), 1e-300))
         found: list[NDArray] = []
         for a, b in self.pairs:

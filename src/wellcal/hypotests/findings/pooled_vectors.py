@@ -18,7 +18,7 @@ from wellcal.hypotests.findings.scalars import CENTRE, SHIFTED, SPREAD, WIDTH, S
 from wellcal.hypotests.findings.splits import SPREAD as PREDICTED_SPREAD
 from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of, name_of_means
 from wellcal.hypotests.findings.trends import shifts, spreads
-from wellcal.hypotests.findings.vector_pools import Columns, Levels, VectorPool
+from wellcal.hypotests.findings.vector_pools import Members, VectorPool, levels_of, standardised
 from wellcal.hypotests.findings.vectors import SINGULAR, VectorClaims
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.score_units import AmongDraws
@@ -28,26 +28,29 @@ _CLEAR = 9.0  # squared standard errors up to which a trend may be chance, and i
 _LEAST_SHARE = 0.05  # of what tells draws apart that must tell cases apart, for a trend to be taken out
 _LEAST_KNOWN = 0.1  # of the variance of errors that must be that of targets, for correlations of these
 _LEAST_SQUARE = 1e-8  # of errors, in predicted units: less is rounding
+_FEWEST, _MOST_SETS = 3, 20  # draws of which one may be the target, and how many of them are
+_LEAST_RIGHT = 0.01  # of squares that are 1 if draws differ at all
 _NUMBERS = 30  # of each target that are in memory at a time, about
 
 
 class PooledCoordinate(ScalarClaims):
     """One coordinate: trends by draws in turn, and all else by residuals about the mean of draws."""
 
-    def __init__(self, values: NDArray) -> None:
-        """`values` of the pool, ``(n, S + 1)``."""
-        self.pool = pool = VectorPool(values[..., None])
+    def __init__(self, values: NDArray, own: bool) -> None:
+        """`values` of the pool, ``(n, S + 1)``; `own` as that of `VectorPool`."""
+        self.pool = pool = VectorPool(values[..., None], np.array([own]))
         means, widths = (part(pool.members)[..., 0].T for part in (pool.means, pool.spreads))
         named = [(name_of_means(), means), *([(PREDICTED_SPREAD, widths)] if pool.own[0] else [])]
         summaries = [Summary(name, table[:, -1], table) for name, table in named]
         alike = Contrasts(np.ones((len(values), 1)), [], [])
         super().__init__(lambda targets: targets, alike, summaries, units=AmongDraws(pool.draws))
-        self.levels = [Levels(table) for _, table in named]
-        self.draws = Columns(values, _DEGREE)
-        self.products = self.draws.times(pool.apart(pool.members)[..., 0].T)
         self.lines = [1, _DEGREE + 1][: len(named)]
         self.shapes = list(self.names)
         self.names = [*self.shapes, *trend_names(_DEGREE + len(named), self.lines)]
+        self.draws = Members(values, _DEGREE)
+        turned = self.draws.in_turn(pool.apart(pool.members)[..., 0].T)
+        lines = [levels_of(table) - 0.5 for _, table in named]
+        self.table = np.concatenate([self.draws.table(), turned, lines]).reshape(-1, values.size)
 
     @cached_property
     def members(self) -> NDArray:
@@ -57,40 +60,60 @@ class PooledCoordinate(ScalarClaims):
     def rows(self, targets: NDArray) -> NDArray:
         """Of sets of targets ``(r, n)``, case by case ``(R, r, n)``: columns, what adds to trends, and lines.
 
-        Trends are those of the centre, of which the last one goes with spreads where these are known. Lines
-        are those that trends of the spread go with.
+        Trends are those of the centre. Lines, of means and of spreads where these are known, are what trends
+        of the spread go with.
         """
-        sets, pool = targets[..., None], self.pool
-        own = self.draws(targets)
-        turned = pool.in_turn(pool.apart(sets)[..., 0], own, self.draws.total, self.products)
-        about = zip(self.levels, (pool.means, pool.spreads), strict=False)
-        lines = np.stack([levels.line(part(sets)[..., 0]) for levels, part in about])
-        by_spread = pool.residuals(sets)[..., 0] * lines[1:]
-        return np.concatenate([own, turned / pool.units(sets)[..., 0], by_spread, lines])
+        rows = np.take(self.table, self.draws.find(targets), axis=1)
+        rows[_DEGREE : 2 * _DEGREE] /= self.pool.units(targets[..., None])[..., 0]
+        return rows
 
-    def trends_in(self, rows: NDArray, rest: NDArray) -> NDArray:
-        """Trends of the centre, and those of the spread of what is left of residuals ``(r, n)``."""
-        centres, lines = np.split(rows[_DEGREE:], [-len(self.lines)])
+    def turned(self, rows: NDArray, z: NDArray, cases: NDArray | slice) -> NDArray:
+        """What adds to trends of residuals ``(r, n)``, ``(3, r, n)``: that all are too high is none."""
+        here = self._others(rows, cases) * (z.mean(axis=1, keepdims=True) / self.pool.draws)
+        return np.subtract(rows[_DEGREE : 2 * _DEGREE], here, out=here)
+
+    def _others(self, rows: NDArray, cases: NDArray | slice) -> NDArray:
+        """Sums of the columns of draws, ``(3, r, n)``."""
+        return self.draws.total[:, None, cases] - rows[:_DEGREE]
+
+    def trends_in(self, rows: NDArray, turned: NDArray, z: NDArray, rest: NDArray) -> NDArray:
+        """Trends of the centre, and of the spread of what is left of residuals ``(r, n)``."""
+        lines = standardised(rows[2 * _DEGREE :])
+        by_spread = (z - z.mean(axis=1, keepdims=True)) * lines[1:]
         squares = rest**2
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = np.nan_to_num(squares / squares.mean(axis=1, keepdims=True) - 1.0)
-        return np.concatenate([centres.mean(axis=2), (relative * lines).mean(axis=2)]).T
+        return np.concatenate([part.mean(axis=2) for part in (turned, by_spread, relative * lines)]).T
 
-    def slopes(self, rows: NDArray, cases: NDArray | slice) -> NDArray:
-        """How residuals follow the columns of where a case lies ``(r, 3)``; 0 where that may be chance.
+    def slopes(self, rows: NDArray, turned: NDArray, cases: NDArray | slice) -> NDArray:
+        """How residuals follow the columns of where a case lies, ``(r, 3)``; 0 where that may be chance.
 
         Where it lies is known from draws alone, which scatter about it: two draws have as much in common as
-        cases differ.
+        cases differ. Of all sums of columns, those that differ most between cases come first, by themselves.
         """
-        own, turned = rows[:_DEGREE], rows[_DEGREE : 2 * _DEGREE]
         draws, n = self.pool.draws, rows.shape[2]
-        squares = self.draws.squares[:, None, cases] - own**2
-        common = (self.draws.others(own, cases) ** 2 - squares).mean(axis=2) / (draws * (draws - 1.0))
-        trend = turned.mean(axis=2)
+        found = np.zeros((rows.shape[1], _DEGREE))
+        clear = np.any(n * turned.mean(axis=2) ** 2 > _CLEAR * turned.var(axis=2), axis=0)
+        if not np.any(clear):
+            return found
+        rows, turned = rows[:, clear], turned[:, clear]
+        own, others = rows[:_DEGREE], self._others(rows, cases)
+        same = self.draws.products[..., cases].sum(axis=2) - np.einsum("jrn,krn->rjk", own, own)
+        pairs = np.einsum("jrn,krn->rjk", others, others) - same
+        mean = others.mean(axis=2).T / draws
+        square = mean[:, :, None] * mean[:, None, :]
+        size, axes = np.linalg.eigh(same / (n * draws) - square)
+        whole = axes * np.where(size > _LEAST_SQUARE, size, np.inf)[:, None, :] ** -0.5
+        between = pairs / (n * draws * (draws - 1.0)) - square
+        common, axes = np.linalg.eigh(np.swapaxes(whole, 1, 2) @ between @ whole)
+        weights = whole @ axes
+        added = np.einsum("rjk,jrn->rkn", weights, turned)
+        trend, error = added.mean(axis=2), added.var(axis=2) / n
         with np.errstate(divide="ignore", invalid="ignore"):
-            clear = trend**2 / (turned.var(axis=2) / n)
-            kept = np.where(common > _LEAST_SHARE, np.maximum(1.0 - (_CLEAR / clear) ** 2, 0.0), 0.0)
-            return np.nan_to_num(kept * trend / common).T
+            kept = np.maximum(1.0 - (_CLEAR * error / trend**2) ** 2, 0.0)
+            kept = np.where(common > _LEAST_SHARE, kept * trend / common, 0.0)
+        found[clear] = np.einsum("rjk,rk->rj", weights, np.nan_to_num(kept))
+        return found
 
     # -- words -----------------------------------------------------------------------------------
 
@@ -103,9 +126,11 @@ class PooledCoordinate(ScalarClaims):
         """Where spreads are too small or too large."""
         if not any(name.startswith(WIDTH) for name in told):
             return None
-        rows = self.rows(self.pool.members[-1:, :, 0])
-        slopes = self.slopes(rows, slice(None))[0]
-        left = rest - rest.mean() - slopes @ self.draws.others(rows[:_DEGREE])[:, 0] / self.pool.draws
+        targets, cases = self.pool.members[-1:], slice(None)
+        rows = self.rows(targets[..., 0])
+        turned = self.turned(rows, self.pool.residuals(targets)[..., 0], cases)
+        slopes = self.slopes(rows, turned, cases)[0]
+        left = rest - rest.mean() - slopes @ self._others(rows, cases)[:, 0] / self.pool.draws
 
         def measure(values: NDArray) -> tuple[float, NDArray]:
             value, influence = log_spread_of(values)
@@ -126,11 +151,13 @@ class _Rows(NamedTuple):
     """What is known of sets of targets, case by case: residuals, their units, and rows of coordinates."""
 
     z: NDArray  # (r, n, d)
-    units: NDArray  # (r, n, d)
+    units: NDArray  # (r, n, c)
+    squares: NDArray  # that residuals of cases by themselves are expected to have (r, n, c)
     each: list[NDArray]  # (R, r, n) of the chosen coordinates
 
     def of(self, cases: NDArray | slice) -> _Rows:
-        return _Rows(self.z[:, cases], self.units[:, cases], [rows[..., cases] for rows in self.each])
+        z, units, squares = (part[:, cases] for part in (self.z, self.units, self.squares))
+        return _Rows(z, units, squares, [rows[..., cases] for rows in self.each])
 
 
 class Moments(NamedTuple):
@@ -143,9 +170,8 @@ class Moments(NamedTuple):
     @property
     def squares(self) -> NDArray:
         """How far errors spread, relative to what they do if the model is calibrated, ``(r, c)``."""
-        right = (1.0 + 1.0 / self.number) * _diagonal(self.draws)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.maximum(_diagonal(self.errors) / right, _LEAST_SQUARE)
+        right = np.maximum((1.0 + 1.0 / self.number) * _diagonal(self.draws), _LEAST_RIGHT)
+        return np.maximum(_diagonal(self.errors) / right, _LEAST_SQUARE)
 
     def said(self) -> NDArray:
         """Correlations that draws have, ``(r, c, c)``; not a number where they are all the same."""
@@ -170,9 +196,9 @@ class PooledVectors(VectorClaims):
     with the target: the pool makes its p-value.
     """
 
-    def __init__(self, values: NDArray, *, tied: bool = False) -> None:
-        """`values` of the pool, ``(n, S + 1, d)``; `tied` as for all vectors."""
-        self.pool = VectorPool(values)
+    def __init__(self, values: NDArray, *, tied: bool = False, own: NDArray | None = None) -> None:
+        """`values` of the pool, ``(n, S + 1, d)``; `tied` as for all vectors, `own` as in `VectorPool`."""
+        self.pool = VectorPool(values, own)
         self.unit = self.pool.units(self.pool.members[-1:])[0]
         self._take(values.shape[2], AmongDraws(self.pool.draws), tied)
         self.names = [*self.names, *(f"_{self._pair(pair)}" for pair in self.pairs)]
@@ -180,7 +206,7 @@ class PooledVectors(VectorClaims):
         self.products = np.einsum("mna,mnb->nab", apart, apart, optimize=True)
 
     def _coordinate(self, place: int) -> PooledCoordinate:
-        return PooledCoordinate(self.pool.members[..., place].T)
+        return PooledCoordinate(self.pool.members[..., place].T, bool(self.pool.own[place]))
 
     # -- quantities ------------------------------------------------------------------------------
 
@@ -199,9 +225,27 @@ class PooledVectors(VectorClaims):
         return lambda cases: self._all(rows.of(cases), cases)[0]
 
     def expected(self, scores: NDArray) -> NDArray:
-        """Correlations of calibrated models are those of their draws."""
+        """Correlations of calibrated models are those of their draws, and so are shapes.
+
+        An outcome that is off is one of the targets that are drawn from its pool, and gives them tails.
+        """
+        among = scores if self.without is None else self.without.scores(self.without.targets).mean(axis=0)
         pairs = [name in set(map(self._pair, self.pairs)) for name in self.names]
-        return np.where(pairs, 0.0, scores)
+        parts = [name.rpartition(": ") for name in self.names]
+        shapes = [bool(of) and not name.startswith((SHIFTED, SPREAD, CENTRE)) for of, _, name in parts]
+        return np.where(pairs, 0.0, np.where(shapes, among, scores))
+
+    @cached_property
+    def without(self) -> PooledVectors | None:
+        """The same without the observed targets, where there are draws enough: one of them is the target."""
+        if self.pool.draws < _FEWEST:
+            return None
+        return PooledVectors(np.moveaxis(self.pool.members[:-1], 0, 1), own=self.pool.own)
+
+    @property
+    def targets(self) -> NDArray:
+        """Sets of targets that take each member of the pools once; some of them, where there are many."""
+        return self.pool.members[:: -(-len(self.pool.members) // _MOST_SETS)]
 
     def correlations(self, targets: NDArray) -> tuple[NDArray, NDArray]:
         """Those of targets and those of draws ``(r, p)``, as findings tell them."""
@@ -230,27 +274,32 @@ class PooledVectors(VectorClaims):
 
     def _rows(self, targets: NDArray) -> _Rows:
         each = [claims.rows(targets[..., j]) for j, claims in zip(self.chosen, self._pooled(), strict=True)]
-        return _Rows(self.residuals(targets), self.pool.units(targets), each)
+        units = self.pool.units(targets)[..., self.chosen]
+        squares = self.pool.squares(targets)[..., self.chosen] / units**2
+        return _Rows(self.residuals(targets), units, squares, each)
 
     def _pooled(self) -> list[PooledCoordinate]:
         return [claims for claims in self.alone if isinstance(claims, PooledCoordinate)]
 
-    def _freed(self, rows: _Rows, cases: NDArray | slice) -> tuple[NDArray, Moments]:
-        """What trends leave of residuals ``(r, n, c)``, and second moments."""
-        z, units = rows.z[..., self.chosen], rows.units[..., self.chosen]
+    def _freed(self, rows: _Rows, cases: NDArray | slice) -> tuple[NDArray, Moments, list[NDArray]]:
+        """What trends leave of residuals ``(r, n, c)``, second moments, and what adds to these trends."""
+        z, units = rows.z[..., self.chosen], rows.units
         n, draws = z.shape[1], self.pool.draws
         rest = z - z.mean(axis=1, keepdims=True)
         errors = np.einsum("rna,rnb->rab", rest, rest, optimize=True) / max(n - 1.0, 1.0)
         # All members less the target, which is in residuals already.
         members = np.einsum("nab,rna,rnb->rab", self.products[cases], 1.0 / units, 1.0 / units, optimize=True)
-        own = np.einsum("rna,rnb->rab", z, z, optimize=True) / (1.0 + 1.0 / draws)
-        within = (members - own) / (n * (draws - 1.0))
-        slopes = [claims.slopes(each, cases) for claims, each in zip(self._pooled(), rows.each, strict=True)]
+        targets = np.einsum("rna,rnb->rab", z, z, optimize=True) / (1.0 + 1.0 / draws)
+        within = (members - targets) / (n * (draws - 1.0))
+        np.einsum("raa->ra", within)[:] = rows.squares.mean(axis=1) / (1.0 + 1.0 / draws)
+        known = list(zip(self._pooled(), rows.each, strict=True))
+        turned = [claims.turned(each, z[..., place], cases) for place, (claims, each) in enumerate(known)]
+        slopes = [claims.slopes(each, own, cases) for (claims, each), own in zip(known, turned, strict=True)]
         for place in np.flatnonzero(np.any(slopes, axis=(0, 2))).tolist():
             followed, taken = self._trend([one[place] for one in slopes], rows.each, place, cases)
             rest[place] -= followed - followed.mean(axis=0)
             errors[place] -= taken
-        return rest, Moments(errors, within, draws)
+        return rest, Moments(errors, within, draws), turned
 
     def _trend(
         self, slopes: list[NDArray], each: list[NDArray], place: int, cases: NDArray | slice
@@ -272,14 +321,15 @@ class PooledVectors(VectorClaims):
         return total / draws, pairs - np.outer(mean, mean) / draws**2
 
     def _all(self, rows: _Rows, cases: NDArray | slice) -> NDArray:
-        rest, moments = self._freed(rows, cases)
+        rest, moments, turned = self._freed(rows, cases)
         squares = moments.squares
         parts: list[NDArray] = []
         for place, (claims, each) in enumerate(zip(self._pooled(), rows.each, strict=True)):
             shapes = claims.quantities(rest[..., place], cases)
-            shapes[:, claims.shapes.index(SHIFTED)] = rows.z[..., self.chosen[place]].mean(axis=1)
+            z = rows.z[..., self.chosen[place]]
+            shapes[:, claims.shapes.index(SHIFTED)] = z.mean(axis=1)
             shapes[:, claims.shapes.index(SPREAD)] = 0.5 * np.log(squares[:, place])
-            parts += [shapes, claims.trends_in(each, rest[..., place])]
+            parts += [shapes, claims.trends_in(each, turned[place], z, rest[..., place])]
         seen, said = (
             np.arctanh(np.clip(self._of_pairs(table), -SINGULAR, SINGULAR))
             for table in (moments.seen(), moments.said())

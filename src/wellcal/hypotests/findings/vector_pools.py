@@ -18,70 +18,129 @@ from wellcal._arrays.special import middle_ranks
 from wellcal.hypotests.findings.pooled import spread_is_known
 from wellcal.hypotests.parts.centres import above_zero
 from wellcal.hypotests.parts.polynomials import legendre
+from wellcal.problem.drawn_targets import moments_of_others
 
-_ROUNDING = 1e-9
-
-
-class Levels:
-    """From numbers to their levels among some numbers, which they are between or equal to.
-
-    Examples
-    --------
-    >>> Levels(np.array([[3.0, 1.0], [3.0, 9.0]]))(np.array([1.0, 3.0, 6.0]))
-    array([0.125 , 0.5   , 0.6875])
-    """
-
-    def __init__(self, table: NDArray) -> None:
-        self._at, place = np.unique(table, return_inverse=True)
-        self._levels = np.empty(len(self._at))
-        self._levels[place.reshape(-1)] = middle_ranks(table.reshape(-1))
-
-    def __call__(self, values: NDArray) -> NDArray:
-        """Levels between 0 and 1."""
-        return np.interp(values, self._at, self._levels)
-
-    def line(self, values: NDArray) -> NDArray:
-        """The same with mean 0, over all members."""
-        return self(values) - 0.5
+_ROUNDING, _ROUNDED = 1e-9, 1e-14  # of spreads, and of squares
 
 
-class Columns:
-    """What errors may go with where one draw says where a case lies: polynomials of its level.
+class Members:
+    """One coordinate of pools, ``(n, m)``: which member a target is, and polynomials of levels of members.
+
+    A draw says by these where a case lies, which errors may go with.
 
     Attributes
     ----------
-    total, squares
-        Sums over members of these, and of their squares, ``(K, n)``.
+    total, products
+        Sums over members of polynomials, ``(K, n)``, and of products of two of them, ``(K, K, n)``.
+
+    Examples
+    --------
+    >>> members = Members(np.array([[3.0, 1.0, 1.0], [5.0, 7.0, 9.0]]), 1)
+    >>> members.find(np.array([[3.0, 7.0], [1.0, 9.0]])) % 3  # equal ones are one
+    array([[0, 1],
+           [2, 2]])
     """
 
     def __init__(self, values: NDArray, degree: int) -> None:
-        """`values` of one coordinate ``(n, m)``."""
-        self._levels, self._degree = Levels(values), degree
-        self._known = self._levels(values)
-        members = list(self._members())
+        n, m = values.shape
+        self._degree = degree
+        self.levels = levels_of(values)
+        self._order = np.argsort(values, axis=1, kind="stable")
+        ordered = np.take_along_axis(values, self._order, axis=1)
+        self._steps = [2**k for k in reversed(range(m.bit_length()))]
+        # From which number on a member is nearer than the one before it; up to a power of two, for halving.
+        self._from = np.full((n, 2 * self._steps[0]), np.inf)
+        self._from[:, 1:m] = ordered[:, :-1] + 0.5 * np.diff(ordered, axis=1)
+        members = list(self._columns())
         self.total = np.stack([column.sum(axis=1) for column in members])
-        self.squares = np.stack([np.sum(column**2, axis=1) for column in members])
+        self.products = np.array([[np.sum(one * other, axis=1) for one in members] for other in members])
 
-    def __call__(self, targets: NDArray) -> NDArray:
-        """Those of targets ``(r, n)``, which are members: ``(K, r, n)``."""
-        return np.stack(list(legendre(self._levels(targets), self._degree)))
+    def find(self, targets: NDArray) -> NDArray:
+        """Places of targets ``(r, n)`` among all members, case by case."""
+        n, width = self._from.shape
+        cases, starts = np.arange(n), self._from.reshape(-1)
+        place = np.zeros(targets.shape, dtype=np.intp)
+        for step in self._steps:
+            place += step * (targets >= starts[cases * width + place + step])
+        m = self._order.shape[1]
+        return cases * m + self._order.reshape(-1)[cases * m + place]
 
-    def _members(self, cases: NDArray | slice = slice(None)) -> Iterator[NDArray]:
-        """Those of all members of some cases ``(n, m)``, one after the other."""
-        return legendre(self._known[cases], self._degree)
+    def table(self) -> NDArray:
+        """Polynomials of all members ``(K, n, m)``."""
+        return np.stack(list(self._columns()))
+
+    def _columns(self, cases: NDArray | slice = slice(None)) -> Iterator[NDArray]:
+        return legendre(self.levels[cases], self._degree)
 
     def combined(self, weights: NDArray, cases: NDArray | slice) -> NDArray:
-        """Weighted sums of the columns of members ``(n, m)``."""
-        columns = zip(weights, self._members(cases), strict=True)
+        """Weighted sums of the polynomials of members of some cases ``(n, m)``."""
+        columns = zip(weights, self._columns(cases), strict=True)
         return np.sum([weight * column for weight, column in columns], axis=0)
 
-    def others(self, own: NDArray, cases: NDArray | slice = slice(None)) -> NDArray:
-        """Sums over the draws of some cases, given those of targets ``(K, r, n)``."""
-        return self.total[:, None, cases] - own
+    def in_turn(self, apart: NDArray) -> NDArray:
+        """Errors in turn of each member as the target ``(K, n, m)``, given how far from their mean it is."""
+        draws = apart.shape[1] - 1
+        found: list[NDArray] = []
+        for column, total in zip(self._columns(), self.total, strict=True):
+            product = np.sum(column * apart, axis=1, keepdims=True)
+            found.append(errors_in_turn(apart, column, total[:, None], product, draws))
+        return np.stack(found)
 
-    def times(self, values: NDArray) -> NDArray:
-        """Sums over members of columns times values ``(n, m)``: ``(K, n)``."""
-        return np.stack([np.sum(column * values, axis=1) for column in self._members()])
+
+def errors_in_turn(apart: NDArray, own: NDArray, total: NDArray, product: NDArray, draws: int) -> NDArray:
+    """Errors of targets about all draws but one, times a column of that one, for each in turn: the mean.
+
+    Given that draw, the target is any of the others, and a spread that is wrong makes it as often too high as
+    too low.
+
+    Parameters
+    ----------
+    apart
+        Targets less the mean of their pools.
+    own
+        The column of the targets.
+    total, product
+        Sums over all members of the column, and of the column times their distance from the mean.
+    draws
+        How many members are not the target.
+
+    Examples
+    --------
+    Of draws 1 and 2 with columns 7 and 8, and the target 6: half of 4 times 7 and 5 times 8.
+
+    >>> pool, column = np.array([1.0, 2.0, 6.0]), np.array([7.0, 8.0, 9.0])
+    >>> float(errors_in_turn(pool[2] - 3.0, column[2], column.sum(), np.sum(column * (pool - 3.0)), 2))
+    34.0
+    """
+    return (draws * apart * (total - own) + product - apart * own) / (draws * (draws - 1.0))
+
+
+def levels_of(table: NDArray) -> NDArray:
+    """Levels of numbers among all numbers in a table.
+
+    Examples
+    --------
+    >>> levels_of(np.array([[3.0, 1.0], [3.0, 9.0]]))
+    array([[0.5  , 0.125],
+           [0.5  , 0.875]])
+    """
+    return middle_ranks(table.reshape(-1)).reshape(table.shape)
+
+
+def standardised(lines: NDArray) -> NDArray:
+    """Lines ``(..., n)`` with mean 0 and variance 1 over cases, where they differ.
+
+    Where targets are far off, means of their draws are all among the lowest, or highest, of all members.
+
+    Examples
+    --------
+    >>> standardised(np.array([[0.1, 0.2], [0.3, 0.3]]))
+    array([[-1.,  1.],
+           [ 0.,  0.]])
+    """
+    apart = lines - lines.mean(axis=-1, keepdims=True)
+    spread = np.sqrt(np.mean(apart**2, axis=-1, keepdims=True))
+    return apart / np.where(spread > _ROUNDING, spread, np.inf)
 
 
 class VectorPool:
@@ -102,17 +161,25 @@ class VectorPool:
         are taken together. In units of each of them errors would have heavy tails.
     """
 
-    def __init__(self, values: NDArray) -> None:
-        """`values` ``(n, m, d)``."""
+    def __init__(self, values: NDArray, own: NDArray | None = None) -> None:
+        """`values` ``(n, m, d)``; `own` where it is known."""
         self.members = np.moveaxis(np.asarray(values, dtype=np.float64), 1, 0)
         self.draws = len(self.members) - 1
         self._stretch = 1.0 + 1.0 / self.draws
         # In order, so that even rounding does not depend on which member is the target.
         self.centre = np.sort(self.members, axis=0).mean(axis=0)
-        self._unit = above_zero(np.sqrt(np.sort(self.apart(self.members) ** 2, axis=0).mean(axis=0)))
-        # Without the member that is farthest off, be it the target or not.
-        least = above_zero(self.spreads(self.members).min(axis=0))
-        self.own = np.array([spread_is_known(column, self.draws) for column in least.T])
+        self._square = np.sort(self.apart(self.members) ** 2, axis=0).mean(axis=0)
+        _, spreads = moments_of_others(np.sort(values, axis=1))
+        # Draws without spread say what will be: any deviation counts in the unit of the others.
+        typical = [above_zero(column.reshape(-1)) for column in np.moveaxis(spreads, 2, 0)]
+        self._typical = np.median(typical, axis=1) ** 2 * (self.draws + 1.0) / (self.draws - 1.0)
+        mean = np.sqrt(self._square.mean(axis=0))
+        self._least = _ROUNDING * np.where(mean > 0.0, mean, 1.0)
+        if own is None:
+            # Without the member that is farthest off, be it the target or not.
+            least = spreads.min(axis=1)
+            own = np.array([spread_is_known(above_zero(column), self.draws) for column in least.T])
+        self.own = own
 
     def apart(self, targets: NDArray) -> NDArray:
         """Targets less the mean of their pools."""
@@ -124,18 +191,27 @@ class VectorPool:
 
     def spreads(self, targets: NDArray) -> NDArray:
         """Standard deviations of the draws."""
-        square = self._unit**2 - self.apart(targets) ** 2 / self.draws
-        return np.sqrt(np.maximum(self._stretch * square, 0.0))
+        return np.sqrt(self.squares(targets) * ((self.draws - 1.0) / (self.draws + 1.0)))
 
-    def units(self, targets: NDArray, together: tuple[int, ...] = (-2,)) -> NDArray:
-        """How far errors about the mean of the draws spread if the model is calibrated.
+    def squares(self, targets: NDArray) -> NDArray:
+        """Squares of errors about the mean of the draws, if the model is calibrated, by each case alone.
 
         By the draws alone: a target that is far off widens its pool, so that in units of that an error looks
-        smaller than it is. Where cases have no unit of their own, one is made of those along some axes.
+        smaller than it is.
         """
-        squares = self.spreads(targets) ** 2 * (self.draws / (self.draws - 1.0))
-        squares[..., ~self.own] = squares[..., ~self.own].mean(axis=together, keepdims=True)
-        return np.sqrt(self._stretch) * np.maximum(np.sqrt(squares), _ROUNDING * self._unit)
+        square = np.maximum(self._square - self.apart(targets) ** 2 / self.draws, 0.0)
+        return square * (self._stretch**2 * self.draws / (self.draws - 1.0))
+
+    def units(self, targets: NDArray, together: tuple[int, ...] = (-2,)) -> NDArray:
+        """How far errors spread if the model is calibrated: by all cases, or those that have their own.
+
+        All cases are those along some axes.
+        """
+        squares, own = self.squares(targets), self.own
+        if np.any(own):
+            squares = np.where(own & (squares <= _ROUNDED * self._square), self._typical, squares)
+        squares[..., ~own] = squares[..., ~own].mean(axis=together, keepdims=True)
+        return np.maximum(np.sqrt(squares), self._least)
 
     def residuals(self, targets: NDArray) -> NDArray:
         """Errors about the mean of the draws, in these units."""
@@ -145,46 +221,3 @@ class VectorPool:
         """Residuals of each member as the target, ``(n, m, d)``."""
         units = self.units(self.members, together=(0, 1))
         return np.moveaxis(self._stretch * self.apart(self.members) / units, 0, 1)
-
-    def in_turn(self, apart: NDArray, own: NDArray, total: NDArray, products: NDArray) -> NDArray:
-        """Errors of targets about all draws but one, times a column of that one, for each in turn: the mean.
-
-        Given that draw, the target is any of the others, and a spread that is wrong makes it as often too
-        high as too low.
-
-        Parameters
-        ----------
-        apart
-            Targets less the mean of their pools, one coordinate of them, ``(r, n)``.
-        own
-            Columns of the targets ``(K, r, n)``.
-        total, products
-            Sums over all members of columns, and of columns times their distance from the mean of the pool,
-            ``(K, n)``.
-
-        Examples
-        --------
-        >>> pool = VectorPool(np.array([[[1.0], [2.0], [6.0]]]))
-        >>> column, apart = np.array([[[1.0, 0.0, 3.0]]]), pool.apart(pool.members)[..., 0].T
-        >>> pool.in_turn(apart[:, 2:], column[..., 2:], column.sum(axis=2), (column * apart).sum(axis=2))
-        array([[[2.]]])
-        """
-        draws, total, products = self.draws, total[:, None], products[:, None]
-        return (draws * apart * (total - own) + products - apart * own) / (draws * (draws - 1.0))
-
-
-def has_moments(pool: NDArray) -> bool:
-    """Whether pools ``(n, m, ...)`` have two draws or more, of numbers that can be squared.
-
-    Examples
-    --------
-    >>> (
-    ...     has_moments(np.zeros((4, 3, 2))),
-    ...     has_moments(np.zeros((4, 2, 2))),
-    ...     has_moments(np.full((4, 3), 1e200)),
-    ... )
-    (True, False, False)
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        square = float(np.sum(np.asarray(pool, dtype=np.float64) ** 2))
-    return pool.shape[1] > 2 and bool(np.isfinite(square))
