@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -396,11 +397,14 @@ def in_title(verdict: str) -> str:
     --------
     >>> in_title("Miscalibrated (p <= 0.001, the smallest that 999 resamples can give): a is b; c is d.")
     'Miscalibrated (p <= 0.001): a is b.'
+    >>> in_title("Miscalibrated (p = 0.01): a is b (2, 1 to 3; predicted 4); c is d.")
+    'Miscalibrated (p = 0.01): a is b (2, 1 to 3; predicted 4).'
     """
     head, closed, rest = verdict.partition(")")
     head = head.partition(", the smallest")[0]
-    first, more, _ = rest.partition("; ")
-    return f"{head}{closed}{first}{'.' if more else ''}"
+    within = re.match(r"(?:\([^()]*\)|(?!; ).)*", rest)  # what is in brackets belongs to its finding
+    first = rest if within is None else within[0]
+    return f"{head}{closed}{first}{'.' if first != rest else ''}"
 
 
 def short(verdict: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ _FEW = 3  # pairs that leave a wide figure empty
 _RESAMPLES, _FEWEST = 499, 99
 _NUMBERS = 5 * 10**6  # that are drawn, about
 _WIDTH, _APART = 0.15, 0.22  # of a band, and of two models, in distances between pairs
+_WITHOUT = ", without the chance in the mean of draws"
 _ROOM = 0.22  # for the words at the band, in heights of what is drawn
 
 
@@ -53,6 +54,8 @@ class CorrelationsDisplay(Display):
         Share of calibrated models all of whose correlations, also those that are not drawn, lie in the band.
     n_samples, coordinates
         Number of cases, and of coordinates that targets have.
+    draws
+        Whether predictions are draws.
 
     Notes
     -----
@@ -60,6 +63,12 @@ class CorrelationsDisplay(Display):
     residuals. The band is that of targets drawn from the predictions, for all pairs together: under
     calibration the observed targets are one more such set, so that it holds for any number of cases. Of more
     than 12 coordinates some are looked at, evenly spaced.
+
+    Residuals of draws are those about their mean, which is off by chance, too, with the correlations that
+    draws have: what it adds is taken out. What was predicted are correlations of the draws within cases, and
+    the band has differences to these that there are with any other of draws and target as the target. Where
+    targets spread so little that chance is nearly all there is, the correlation is not known and is put
+    where it was predicted.
 
     Examples
     --------
@@ -82,6 +91,7 @@ class CorrelationsDisplay(Display):
     level: float = LEVEL
     n_samples: int = 0
     coordinates: int = 0
+    draws: bool = False
 
     @classmethod
     def from_predictions(
@@ -134,12 +144,12 @@ class CorrelationsDisplay(Display):
                 "PITDisplay is for numbers and counts, ReliabilityDisplay for classes"
             )
         observed = np.asarray(to_numpy(stop_gradient(targets)), dtype=np.float64)
-        pairs, found = _of_sets(observed, numpy_batch(predictions), generator)
-        low, high = envelope(found[1:], level)
-        # On the scale on which correlations vary alike, as in findings.
-        predicted = np.tanh(np.arctanh(np.clip(found[1:], -1.0 + 1e-9, 1.0 - 1e-9)).mean(axis=0))
+        found = _of_sets(observed, numpy_batch(predictions), generator)
+        low, high = (np.tanh(found.predicted + end) for end in envelope(found.apart[1:], level))
+        values = np.tanh(found.predicted + found.apart[0])
         verdict = verdict_of(y, pred, test, result, rng)
-        return cls(pairs, found[0], predicted, low, high, name, verdict, level, *observed.shape)
+        known = found.pairs, values, np.tanh(found.predicted), low, high
+        return cls(*known, name, verdict, level, *observed.shape, draws=found.draws)
 
     # -- data ----------------------------------------------------------------------------------
 
@@ -243,18 +253,28 @@ class CorrelationsDisplay(Display):
         if self._leaves_out:
             some += f", of {self._looked} of the {self.coordinates} coordinates"
         return (
-            f"{named}{how_many(self.n_samples)}{some}; residuals in units of the predicted spread; line in "
-            "the band: what was predicted."
+            f"{named}{how_many(self.n_samples)}{some}; residuals in units of the predicted spread"
+            f"{_WITHOUT if self.draws else ''}; line in the band: what was predicted."
         )
 
 
-def _of_sets(
-    targets: NDArray, predictions: Any, rng: np.random.Generator
-) -> tuple[tuple[tuple[int, int], ...], NDArray]:
-    """Pairs of coordinates, and their correlations ``(r + 1, p)`` in the observed and the drawn targets."""
-    pooled = isinstance(predictions, Samples) and predictions.kind == "draws"
-    batch = pool_draws(targets, predictions) if pooled else predictions
-    claims = claims_of(batch, pooled)
+class _Found(NamedTuple):
+    """Pairs of coordinates, and Fisher's transforms, on whose scale correlations vary alike, as in findings.
+
+    Those that were predicted ``(p,)``, and how far from what was predicted they are in the observed and the
+    drawn sets of targets ``(r + 1, p)``.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    predicted: NDArray
+    apart: NDArray
+    draws: bool
+
+
+def _of_sets(targets: NDArray, predictions: Any, rng: np.random.Generator) -> _Found:
+    draws = isinstance(predictions, Samples) and predictions.kind == "draws"
+    batch = pool_draws(targets, predictions) if draws else predictions
+    claims = claims_of(batch, draws)
     assert isinstance(claims, VectorClaims)
     count = int(np.clip(_NUMBERS // max(targets.size, 1), _FEWEST, _RESAMPLES))
 
@@ -265,4 +285,14 @@ def _of_sets(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found = [claims.correlations(np.reshape(np.asarray(some), (*some.shape[:2], -1))) for some in sets()]
     pairs = tuple((first + 1, second + 1) for first, second in claims.coordinates)
-    return pairs, np.clip(np.nan_to_num(np.concatenate(found)), -1.0, 1.0)
+    seen = _transformed([values for values, _ in found])
+    said = _transformed([values for _, values in found if values is not None])
+    if not len(said):
+        predicted = np.nan_to_num(seen)[1:].mean(axis=0)
+        return _Found(pairs, predicted, np.nan_to_num(seen) - predicted, draws)
+    return _Found(pairs, said[0], np.nan_to_num(seen - said), draws)
+
+
+def _transformed(correlations: list[NDArray]) -> NDArray:
+    some = np.concatenate(correlations) if correlations else np.empty((0, 0))
+    return np.arctanh(np.clip(some, -1.0 + 1e-9, 1.0 - 1e-9))

@@ -33,9 +33,15 @@ from wellcal.hypotests.findings.joint import (
     SpreadTrends,
 )
 from wellcal.hypotests.findings.levels import LevelClaims, SurpriseClaims, has_tenths
+from wellcal.hypotests.findings.pooled_joint import (
+    PooledCentreTrends,
+    PooledCorrelationTrends,
+    PooledSpreadTrends,
+)
+from wellcal.hypotests.findings.pooled_vectors import PooledVectors
 from wellcal.hypotests.findings.reasons import ALPHA, Reasons, Seen
 from wellcal.hypotests.findings.scalars import TAILS, ShapeClaims
-from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
+from wellcal.hypotests.findings.trends import CENTRE_TREND, CORRELATION_TREND, SPREAD_TREND
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.surprise import Surprise, surprise_of
 from wellcal.measures.normal_scores import standing_of
@@ -167,11 +173,17 @@ def _of_vectors(seen: Seen, claims: VectorClaims) -> Iterable[_Look]:
     def draw(size: int) -> NDArray:
         return np.concatenate(list(_STREAM.sets(seen.predictions, seen.targets, size)))
 
-    kind = "trend of the correlation"
-    yield _Look(frozenset({kind}), frozenset({kind}), lambda: CorrelationTrends(claims, draw))
-    centre, spread = frozenset({CENTRE_TREND}), frozenset({SPREAD_TREND})
-    yield _Look(centre, centre, lambda: CentreTrends(claims))
-    yield _Look(spread, spread, lambda: SpreadTrends(claims))
+    looks: list[Callable[[], Claims | None]] = (
+        [partial(look, claims) for look in (PooledCorrelationTrends, PooledCentreTrends, PooledSpreadTrends)]
+        if isinstance(claims, PooledVectors)
+        else [
+            partial(CorrelationTrends, claims, draw),
+            partial(CentreTrends, claims),
+            partial(SpreadTrends, claims),
+        ]
+    )
+    for kind, look in zip((CORRELATION_TREND, CENTRE_TREND, SPREAD_TREND), looks, strict=True):
+        yield _Look(frozenset({kind}), frozenset({kind}), look)
     yield _Look(frozenset({"centre"}), frozenset({"shift", CENTRE_TREND}), lambda: OtherCentres(claims))
     yield _Look(frozenset({"surprise", "spread", "shape"}), None, lambda: _surprise(seen))
 

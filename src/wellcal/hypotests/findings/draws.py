@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -148,8 +148,16 @@ def trend_names(columns: int, lines: Sequence[int]) -> list[str]:
     return [*(f"{CENTRE}{j}" for j in range(1, columns)), *(f"{WIDTH}{j}" for j in lines)]
 
 
+class HasTrends(Protocol):
+    """Claims about what goes with the prediction: which of their trends are lines, and names of groups."""
+
+    lines: list[int]
+    summaries: list[Summary]
+    groups: NDArray | None
+
+
 def told_trend(
-    claims: DrawClaims | QuantileClaims,
+    claims: HasTrends,
     told: Mapping[str, Found],
     start: str,
     manner: Manner,

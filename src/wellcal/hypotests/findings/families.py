@@ -19,6 +19,7 @@ from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.impossible import impossible_finding, without_log_odds
 from wellcal.hypotests.findings.pooled import PooledClaims, spread_is_known
+from wellcal.hypotests.findings.pooled_vectors import PooledVectors
 from wellcal.hypotests.findings.reasons import ALPHA, NO_REASONS, Reasons, Seen, reasons_in, unnamed
 from wellcal.hypotests.findings.scalars import ScalarClaims
 from wellcal.hypotests.findings.splits import OUTER, SPREAD, Summary, name_of_means
@@ -171,14 +172,19 @@ def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
 
 
 def _of_vectors(predictions: Any, pooled: bool, centre: NDArray, spread: NDArray) -> VectorClaims:
-    flat = [values.reshape(len(values), -1) for values in (centre, spread, *_said(predictions, pooled))]
-    pool = int(predictions.values.shape[1]) if pooled else None
-    if isinstance(predictions, Samples) and (predictions.kind == "draws" or pooled):
-        columns = flat[3].T
-        flat[3] = np.stack(
-            [one if spread_is_known(one, predictions.values.shape[1]) else 0.0 * one for one in columns], 1
-        )
-    return VectorClaims(*flat, pool=pool, tied=_sum_is_known(predictions))
+    tied = _sum_is_known(predictions)
+    centre, spread = (values.reshape(len(values), -1) for values in (centre, spread))
+    if pooled:
+        pool = np.asarray(to_numpy(predictions.values), dtype=np.float64)
+        if pool.shape[1] > 2:
+            return PooledVectors(pool.reshape(*pool.shape[:2], -1), tied=tied)
+        # A single draw cannot say where a case lies and be compared with the target, too.
+        return VectorClaims(centre, spread, 0.0 * centre, 0.0 * spread, tied=tied)
+    width = spread
+    if isinstance(predictions, Samples) and predictions.kind == "draws":
+        draws = predictions.values.shape[1]
+        width = np.stack([one if spread_is_known(one, draws) else 0.0 * one for one in spread.T], axis=1)
+    return VectorClaims(centre, spread, centre, width, tied=tied)
 
 
 def _sum_is_known(predictions: Any) -> bool:
@@ -190,20 +196,6 @@ def _sum_is_known(predictions: Any) -> bool:
     return all(part.target_domain is simplex for part, _ in components_of(predictions))
 
 
-def _said(predictions: Predictions, pooled: bool) -> tuple[NDArray, NDArray]:
-    """Centre and spread that errors of vectors may go with.
-
-    Of draws that are pooled with the target the spread is that of the draws alone: a target that is far off
-    widens its pool, and would be found where the spread is large. The centre is that of the pool: draws that
-    happen to be high lie above their target, which is chance, and given the pool errors have no trend.
-    """
-    family: Any = predictions
-    centre, spread = summaries(predictions)
-    if pooled and family.values.shape[1] > 2:
-        spread = summaries(Samples(np.asarray(family.values)[:, :-1], kind="atoms", axis=1))[1]
-    return centre, spread
-
-
 def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterator[tuple[str, NDArray]]:
     if isinstance(predictions, Quantiles):
         levels = np.asarray(predictions.levels)
@@ -212,7 +204,7 @@ def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterat
         yield (OUTER, spread)
         return
     known = predictions.supports("mean") and bool(np.isfinite(to_numpy(predictions.mean())).all())
-    yield (name_of_means(False) if known else "predicted median", centre)
+    yield (name_of_means() if known else "predicted median", centre)
     yield (SPREAD, spread)
 
 

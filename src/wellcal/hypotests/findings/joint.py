@@ -32,9 +32,15 @@ from wellcal.hypotests.findings.trends import (
 from wellcal.hypotests.findings.vectors import VectorClaims, in_coordinate
 from wellcal.hypotests.parts.contrasts import contrasts_of
 
-_MOST_CENTRES = 5  # coordinates whose predicted centre errors may go with, as in the parts of the test
+MOST_CENTRES = 5
+"""Coordinates whose predicted centre errors may go with, as in the parts of the test."""
+
+MOST_PAIRS = 2
+"""Pairs of coordinates that are told."""
+
+SPREAD_OF_ALL = "predicted spread of all coordinates"
+
 _DRAWN = 49  # sets of targets from which predicted correlations are computed
-_MOST_PAIRS = 2  # that are told
 
 
 class JointClaims(Claims):
@@ -42,10 +48,10 @@ class JointClaims(Claims):
 
     def __init__(self, vectors: VectorClaims) -> None:
         self.vectors = vectors
-        centre, spread = vectors.mean[:, :_MOST_CENTRES], np.sqrt(np.mean(vectors.width**2, axis=1))
+        centre, spread = vectors.mean[:, :MOST_CENTRES], np.sqrt(np.mean(vectors.width**2, axis=1))
         self.columns = contrasts_of(centre, spread)
-        means = [Summary(name_of_means(vectors.pooled, j), column) for j, column in enumerate(centre.T)]
-        wide = [Summary("predicted spread of all coordinates", spread)] if np.ptp(spread) > 0.0 else []
+        means = [Summary(name_of_means(j), column) for j, column in enumerate(centre.T)]
+        wide = [Summary(SPREAD_OF_ALL, spread)] if np.ptp(spread) > 0.0 else []
         self.summaries = [*means, *wide]
         self.chosen = vectors.chosen
         self.trend = self.columns.columns[:, self.columns.trend]
@@ -159,15 +165,7 @@ class CorrelationTrends(JointClaims):
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """The group that shows it best, for the clearest pairs."""
         z = self._residuals(targets)
-        out: dict[tuple[int, int], Finding] = {}
-        for name, found in told.items():
-            a, b, _ = map(int, name.split())
-            if (a, b) in out or len(out) == _MOST_PAIRS:
-                continue
-            finding = self._pair(a, b, z, found)
-            if finding is not None:
-                out[a, b] = finding
-        return list(out.values())
+        return clearest_pairs(told, lambda a, b, found: self._pair(a, b, z, found))
 
     def _pair(self, a: int, b: int, z: NDArray, found: Found) -> Finding | None:
         about, values = fitted(correlation_of, self.columns.columns, z[:, [a, b]])
@@ -181,6 +179,21 @@ class CorrelationTrends(JointClaims):
 
         names = " and ".join(str(self.chosen[place] + 1) for place in (a, b))
         return correlation_finding(f"coordinates {names}", best, predicted, found.reach, found.pvalue)
+
+
+def clearest_pairs(
+    told: Mapping[str, Found], tell: Callable[[int, int, Found], Finding | None]
+) -> list[Finding]:
+    """Findings about the pairs of coordinates that are clearest."""
+    out: dict[tuple[int, int], Finding] = {}
+    for name, found in told.items():
+        a, b, _ = map(int, name.split())
+        if (a, b) in out or len(out) == MOST_PAIRS:
+            continue
+        finding = tell(a, b, found)
+        if finding is not None:
+            out[a, b] = finding
+    return list(out.values())
 
 
 class OtherCentres(Claims):

@@ -44,7 +44,7 @@ class PooledClaims(DrawClaims):
         finite = bool(np.isfinite(mean).all() and np.isfinite(spread).all())
         # Without the member that is farthest off, be it the target or not.
         known = finite and spread_is_known(spread.min(axis=1), self.size - 1)
-        named = (name_of_means(False), mean, finite), (PREDICTED_SPREAD, spread, known)
+        named = (name_of_means(), mean, finite), (PREDICTED_SPREAD, spread, known)
         summaries = [Summary(name, table[:, -1], table) for name, table, there in named if there]
         weights = np.full(pool.shape, 1.0 / self.size)
         # What a closer look at shapes leaves out is that of the pool.

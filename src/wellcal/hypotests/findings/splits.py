@@ -35,16 +35,15 @@ class Summary(NamedTuple):
     swapped: NDArray | None = None
 
 
-def name_of_means(pooled: bool, coordinate: int | None = None) -> str:
-    """What cases are told by; of vectors that are draws it is `pooled`, given which errors have no trend.
+def name_of_means(coordinate: int | None = None) -> str:
+    """What the means of predictions are called that cases are told by.
 
     Examples
     --------
-    >>> name_of_means(False), name_of_means(True, coordinate=0)
-    ('predicted mean', 'mean of draws and outcome of coordinate 1')
+    >>> name_of_means(), name_of_means(0)
+    ('predicted mean', 'predicted mean of coordinate 1')
     """
-    name = "mean of draws and outcome" if pooled else "predicted mean"
-    return name if coordinate is None else f"{name} of coordinate {coordinate + 1}"
+    return "predicted mean" if coordinate is None else f"predicted mean of coordinate {coordinate + 1}"
 
 
 class Split(NamedTuple):

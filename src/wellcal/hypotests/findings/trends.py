@@ -33,6 +33,7 @@ from wellcal.measures.wording import (
 from wellcal.predictions.alterations import SHIFT, SPREADS
 
 CENTRE_TREND, SPREAD_TREND = "trend of the centre", "trend of the spread"
+CORRELATION_TREND = "trend of the correlation"
 
 INDEPENDENT = 0.05
 """Correlations up to which predictions are called independent."""
@@ -278,6 +279,6 @@ def correlation_finding(
     sentence = f"{start}{texts[0]} {where}, and of {texts[1]} elsewhere, {end}"
     short = f"{start}{shorts[0]} {where}, and of {shorts[1]} elsewhere, {end}"
     size, low, high = sizes[0]
-    ends, kind = (low, high), "trend of the correlation"
+    ends, kind = (low, high), CORRELATION_TREND
     finding = Finding(sentence, kind, short, size, ends, LEVEL, pvalue)
     return replace(finding, elsewhere=sizes[1], by=found.split.by)

@@ -30,16 +30,17 @@ from wellcal.hypotests.findings.splits import Summary, name_of_means
 from wellcal.hypotests.findings.trends import INDEPENDENT
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.vectors import chosen_coordinates
-from wellcal.measures.score_units import PLAIN, AmongDraws
+from wellcal.measures.score_units import PLAIN, Units
 from wellcal.measures.wording import number_told, plain_number
 
 ALL, TOGETHER = "all coordinates", "all coordinates: "
 """The spread of all coordinates, and how sentences about their common shift begin."""
 
+SINGULAR = 1.0 - 1e-9
+"""The largest correlation that has a finite transform."""
+
 _COMMON, _PAIR = "common shift", "coordinates "
-_SINGULAR = 1.0 - 1e-9
 _ROUNDING = 1e-9
-_FEW_DRAWS = 3  # in a pool, of which one is the target: there is no spread without it
 _APART = 0.01  # p-value below which coordinates are off by different amounts
 
 
@@ -67,7 +68,6 @@ class VectorClaims(Claims):
         mean: NDArray,
         width: NDArray,
         *,
-        pool: int | None = None,
         tied: bool = False,
     ) -> None:
         """What is predicted of coordinates, and what errors may go with.
@@ -78,27 +78,17 @@ class VectorClaims(Claims):
             Of predictions, ``(n, d)``.
         mean, width
             Those that errors may go with, ``(n, d)``; a constant width is one that differs by chance alone.
-        pool
-            How many members the pool of draws and target has that `centre` and `spread` are of; None where
-            they are of predictions.
         tied
             Whether the sum of all coordinates is known, so that they cannot be too high together.
         """
         self.centre, self.unit, self.mean, self.width = centre, spread, mean, width
-        self.pooled = pool is not None
-        self.pool = None if pool is not None and pool <= _FEW_DRAWS else pool
-        self.units = PLAIN if self.pool is None else AmongDraws(self.pool - 1)
-        dimension = centre.shape[1]
+        self._take(centre.shape[1], PLAIN, tied)
+
+    def _take(self, dimension: int, units: Units, tied: bool) -> None:
+        """Choose coordinates, and name what may be said of them."""
+        self.units = units
         self.chosen = [int(place) for place in chosen_coordinates(dimension)]
-        self.alone = [
-            ScalarClaims(
-                lambda targets: targets,
-                contrasts_of(mean[:, j], width[:, j]),
-                [Summary(name_of_means(self.pooled), mean[:, j]), *_summary(PREDICTED_SPREAD, width[:, j])],
-                units=self.units,
-            )
-            for j in self.chosen
-        ]
+        self.alone = [self._coordinate(j) for j in self.chosen]
         self.pairs = list(combinations(range(len(self.chosen)), 2))
         self.names = [
             *(self._name(i, name) for i, claims in enumerate(self.alone) for name in claims.names),
@@ -106,6 +96,11 @@ class VectorClaims(Claims):
             ALL,
             f"_{_COMMON}" if tied else _COMMON,
         ]
+
+    def _coordinate(self, place: int) -> ScalarClaims:
+        mean, width = self.mean[:, place], self.width[:, place]
+        named = [Summary(name_of_means(), mean), *_summary(PREDICTED_SPREAD, width)]
+        return ScalarClaims(lambda targets: targets, contrasts_of(mean, width), named, units=self.units)
 
     def within(self, groups: NDArray | None) -> Self:
         """The same claims, of cases that come in clusters."""
@@ -141,28 +136,14 @@ class VectorClaims(Claims):
         return {**found, ALL: Ratio(squares, np.ones((1, 1)), True)}
 
     def residuals(self, targets: NDArray) -> NDArray:
-        """Standardised residuals ``(r, n, d)`` of all coordinates: of draws, about those without the target.
-
-        A target that is far off widens its pool, so that in units of that an error looks smaller than it is.
-        Spreads of a few draws that differ by chance alone are taken together: in units of each of them
-        errors would have heavy tails.
-        """
-        if self.pool is None:
-            return (targets - self.centre) / self.unit
-        draws = self.pool - 1.0
-        error = (targets - self.centre) * np.sqrt(
-            self.pool / draws
-        )  # (y - mean of draws) / sqrt(1 + 1 / draws)
-        squares = np.maximum(self.pool * self.unit**2 - error**2, 0.0) / (draws - 1.0)
-        own = np.ptp(self.width, axis=0) > 0.0
-        squares[..., ~own] = squares[..., ~own].mean(axis=-2, keepdims=True)
-        return error / np.maximum(np.sqrt(squares), _ROUNDING * self.unit)
+        """Standardised residuals ``(r, n, d)`` of all coordinates."""
+        return (targets - self.centre) / self.unit
 
     def _quantities(self, residuals: NDArray, cases: NDArray | slice) -> NDArray:
         z = residuals[..., self.chosen]
         parts = [claims.quantities(z[..., place], cases) for place, claims in enumerate(self.alone)]
         squares, correlations = self._second_moments(z, cases)
-        parts.append(np.arctanh(np.clip(correlations, -_SINGULAR, _SINGULAR)))
+        parts.append(np.arctanh(np.clip(correlations, -SINGULAR, SINGULAR)))
         parts.append(0.5 * np.log(np.maximum(squares.mean(axis=1), 1e-300))[:, None])
         parts.append(residuals.mean(axis=(1, 2))[:, None])
         return np.concatenate(parts, axis=1)
@@ -174,13 +155,19 @@ class VectorClaims(Claims):
         squares = np.einsum("rna,rna->ra", left, left) / left.shape[1]
         products = np.einsum("rna,rnb->rab", left, left, optimize=True) / left.shape[1]
         scale = np.sqrt(np.maximum(squares, 1e-300))
-        correlations = products / (scale[:, :, None] * scale[:, None, :])
-        first, second = (np.array([pair[end] for pair in self.pairs], dtype=int) for end in (0, 1))
-        return squares, correlations[:, first, second]
+        return squares, self._of_pairs(products / (scale[:, :, None] * scale[:, None, :]))
 
-    def correlations(self, targets: NDArray) -> NDArray:
-        """Correlations ``(r, p)`` of residuals of the pairs of coordinates, as findings tell them."""
-        return self._second_moments(self.residuals(targets)[..., self.chosen], slice(None))[1]
+    def _of_pairs(self, table: NDArray) -> NDArray:
+        """Those entries ``(r, p)`` of tables of coordinates ``(r, c, c)``."""
+        first, second = (np.array([pair[end] for pair in self.pairs], dtype=int) for end in (0, 1))
+        return table[:, first, second]
+
+    def correlations(self, targets: NDArray) -> tuple[NDArray, NDArray | None]:
+        """Correlations ``(r, p)`` of residuals of the pairs of coordinates, as findings tell them.
+
+        And those that were predicted, where they are known without sets of drawn targets.
+        """
+        return self._second_moments(self.residuals(targets)[..., self.chosen], slice(None))[1], None
 
     @property
     def coordinates(self) -> list[tuple[int, int]]:
@@ -197,7 +184,8 @@ class VectorClaims(Claims):
             known = {name: every[full] for name, full in names.items()}
             found = claims.tell_of(its, known, z[:, place])
             out += [in_coordinate(finding, self.chosen[place] + 1) for finding in found]
-        out += [_correlated(name, told[name]) for name in map(self._pair, self.pairs) if name in told]
+        pairs = [name for name in map(self._pair, self.pairs) if name in told]
+        out += [_correlated(name, self._correlation(name, told, every)) for name in pairs]
         if ALL in told:
             out = self._one_for_all(out, spread_finding(told[ALL], self.units), told[ALL], every, SPREAD)
         if _COMMON in told and self.unit.shape[1] > 1:
@@ -205,6 +193,10 @@ class VectorClaims(Claims):
             common = replace(common, sentence=TOGETHER + common.sentence, short=TOGETHER + common.short)
             out = self._one_for_all(out, common, told[_COMMON], every, SHIFTED)
         return out
+
+    def _correlation(self, name: str, told: Mapping[str, Found], every: Mapping[str, Found]) -> Found:
+        """The correlation of a pair that is told, with the one that was predicted as what is expected."""
+        return told[name]
 
     def _one_for_all(
         self, out: list[Finding], together: Finding, found: Found, every: Mapping[str, Found], name: str
