@@ -102,6 +102,8 @@ class Carried:
         if not off * sign > 0.0 or self._count < 2:
             return None
         drawn, seen = np.concatenate(self._drawn[name]), self._seen[name]
+        if not (np.isfinite(seen).all() and np.isfinite(drawn).all()):  # residuals beyond what squares hold
+            return None
         usual = drawn.mean(axis=0)
         others = abs(off) + sign * (seen - seen[0])
         fairly = others - sign * (usual - usual[0])
