@@ -146,9 +146,8 @@ class CorrelationsDisplay(Display):
         observed = np.asarray(to_numpy(stop_gradient(targets)), dtype=np.float64)
         found = _of_sets(observed, numpy_batch(predictions), generator)
         low, high = (np.tanh(found.predicted + end) for end in envelope(found.apart[1:], level))
-        values = np.tanh(found.predicted + found.apart[0])
         verdict = verdict_of(y, pred, test, result, rng)
-        known = found.pairs, values, np.tanh(found.predicted), low, high
+        known = found.pairs, np.tanh(found.seen), np.tanh(found.predicted), low, high
         return cls(*known, name, verdict, level, *observed.shape, draws=found.draws)
 
     # -- data ----------------------------------------------------------------------------------
@@ -261,11 +260,12 @@ class CorrelationsDisplay(Display):
 class _Found(NamedTuple):
     """Pairs of coordinates, and Fisher's transforms, on whose scale correlations vary alike, as in findings.
 
-    Those that were predicted ``(p,)``, and how far from what was predicted they are in the observed and the
-    drawn sets of targets ``(r + 1, p)``.
+    Those that were seen and predicted ``(p,)``, and how far apart they are in observed and drawn targets
+    ``(r + 1, p)``.
     """
 
     pairs: tuple[tuple[int, int], ...]
+    seen: NDArray
     predicted: NDArray
     apart: NDArray
     draws: bool
@@ -287,10 +287,13 @@ def _of_sets(targets: NDArray, predictions: Any, rng: np.random.Generator) -> _F
     pairs = tuple((first + 1, second + 1) for first, second in claims.coordinates)
     seen = _transformed([values for values, _ in found])
     said = _transformed([values for _, values in found if values is not None])
-    if not len(said):
-        predicted = np.nan_to_num(seen)[1:].mean(axis=0)
-        return _Found(pairs, predicted, np.nan_to_num(seen) - predicted, draws)
-    return _Found(pairs, said[0], np.nan_to_num(seen - said), draws)
+    if len(said):
+        said = np.nan_to_num(said)
+        seen = np.where(np.isnan(seen), said, seen)
+        return _Found(pairs, seen[0], said[0], seen - said, draws)
+    seen = np.nan_to_num(seen)
+    predicted = seen[1:].mean(axis=0)
+    return _Found(pairs, seen[0], predicted, seen - predicted, draws)
 
 
 def _transformed(correlations: list[NDArray]) -> NDArray:
