@@ -55,7 +55,7 @@ class PooledClaims(DrawClaims):
         columns = contrasts_of(pool.mean(axis=1), least if self.own else np.ones(len(pool)))
         super().__init__(pool, weights, columns, summaries)
         self.units = AmongDraws(self.size - 1) if self.size > 2 else PLAIN
-        self.lines = [1, _DEGREE + 1][: len(summaries)]
+        self.lines = list(range(1, len(summaries) + 1))
         count = _DEGREE + len(summaries) if self.finite else 1
         self.names = [ABOVE, RANGE, SPREAD, *trend_names(count, self.lines)]
         self._number_members(self._columns(order) if self.finite else np.empty((0, *pool.shape)))
@@ -112,7 +112,8 @@ class PooledClaims(DrawClaims):
         often = by_case[_OF_CASES + 2 * _DEGREE].mean(axis=1)
         lines = self._lines(by_case)
         by_spread = (by_case[0] * lines[1:]).mean(axis=2)
-        return [(turned - draws * often).T, by_spread.T, (relative * lines).mean(axis=2).T]
+        line, *curves = turned - draws * often
+        return [np.stack([line, *by_spread, *curves], axis=1), (relative * lines).mean(axis=2).T]
 
     def _lines(self, by_case: NDArray) -> NDArray:
         """What trends of the spread go with, of the members that are targets."""
