@@ -170,7 +170,10 @@ def draw_altered(
 
 
 def centre_and_scale(predictions: Predictions) -> tuple[NDArray, NDArray]:
-    """Mean and standard deviation; median and interquartile range where there are none, or no finite ones."""
+    """Mean and standard deviation; median and interquartile range where there are none, or no finite ones.
+
+    Vectors have no quantiles: without finite moments they are refused.
+    """
     shape = (len(predictions), *predictions.event_shape)
     centre = spread = np.full(shape, np.nan)
     if predictions.supports("mean") and predictions.supports("variance"):
@@ -179,6 +182,12 @@ def centre_and_scale(predictions: Predictions) -> tuple[NDArray, NDArray]:
             spread = np.sqrt(np.asarray(to_numpy(predictions.variance()), dtype=np.float64))
     bad = ~(np.isfinite(centre) & np.isfinite(spread))
     if bad.any():
+        if not predictions.supports("quantile"):
+            row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
+            raise ValueError(
+                f"predictions must have a mean and a standard deviation that are finite numbers, and those of "
+                f"row {row} are not: squares of numbers beyond 1e150 are not held; change the unit"
+            )
         median = np.asarray(to_numpy(predictions.quantile(0.5)))
         robust = np.asarray(to_numpy(predictions.interquartile_range())) / NORMAL_INTERQUARTILE_RANGE
         centre, spread = np.where(bad, median, centre), np.where(bad, robust, spread)

@@ -218,6 +218,32 @@ def test_a_wrong_spread_of_few_draws_is_no_trend(spread: float) -> None:
     assert found[0].kind in ("spread", "range")
 
 
+@pytest.mark.parametrize(("draws", "shift"), [(3, 1.0), (3, -2.0), (5, 3.0)])
+def test_targets_of_few_draws_that_are_all_too_high_have_no_trend(draws: int, shift: float) -> None:
+    """Among all members, the draws of such targets are low; and targets drawn from their pools have trends."""
+    rng = np.random.default_rng(6)
+    mu = 0.5 * rng.normal(size=400)
+    values = mu[:, None] + rng.normal(size=(400, draws))
+    found = told(mu + shift + rng.normal(size=400), wc.Samples(values))
+    assert [finding.kind for finding in found] == ["above"]
+
+
+def test_a_trend_of_the_spread_is_told_beside_a_shift() -> None:
+    rng = np.random.default_rng(6)
+    mu = rng.normal(size=400)
+    values = mu[:, None] + rng.normal(size=(400, 5))
+    found = told(mu + 2.0 + np.exp(0.4 * mu) * rng.normal(size=400), wc.Samples(values))
+    assert sorted(finding.kind for finding in found) == ["above", "trend of the spread"]
+
+
+def test_vectors_of_draws_beyond_what_squares_hold_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(40, 5, 2))
+    values[3] = 1e200
+    with pytest.raises(ValueError, match="of row 3 are not.*change the unit"):
+        wc.calibration_test(rng.normal(size=(40, 2)), wc.Samples(values), rng=0, n_resamples=19)
+
+
 def test_cases_of_draws_are_told_by_the_draws_alone() -> None:
     """Whoever has the draws finds the same cases; draws that happen to be high lie above their targets."""
     rng = np.random.default_rng(1)

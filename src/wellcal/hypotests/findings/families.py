@@ -18,11 +18,12 @@ from wellcal.hypotests.findings.counts import CountClaims
 from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.impossible import impossible_finding, without_log_odds
-from wellcal.hypotests.findings.pooled import PooledClaims, spread_is_known
+from wellcal.hypotests.findings.pooled import PooledClaims
 from wellcal.hypotests.findings.pooled_vectors import PooledVectors
 from wellcal.hypotests.findings.reasons import ALPHA, NO_REASONS, Reasons, Seen, reasons_in, unnamed
 from wellcal.hypotests.findings.scalars import ScalarClaims
 from wellcal.hypotests.findings.splits import OUTER, SPREAD, Summary, name_of_means
+from wellcal.hypotests.findings.vector_pools import spread_is_known
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.families import are_counts, summaries

@@ -11,29 +11,32 @@ target is any of the others, and is above half of the time; a spread that is wro
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.special import middle_ranks
 from wellcal.hypotests.findings.draws import ABOVE, RANGE, DrawClaims, trend_names
-from wellcal.hypotests.findings.scalars import SPREAD
+from wellcal.hypotests.findings.scalars import SPREAD, WIDTH
 from wellcal.hypotests.findings.splits import SPREAD as PREDICTED_SPREAD
 from wellcal.hypotests.findings.splits import Summary, name_of_means
+from wellcal.hypotests.findings.vector_pools import levels_of, spread_is_known, standardised
 from wellcal.hypotests.parts.centres import above_zero
-from wellcal.hypotests.parts.contrasts import contrasts_of, lines_and_curves
+from wellcal.hypotests.parts.contrasts import contrasts_of
+from wellcal.hypotests.parts.polynomials import legendre
 from wellcal.measures.score_units import PLAIN, AmongDraws
 from wellcal.problem.drawn_targets import moments_of_others
 
-_CHANCE = 0.05  # share of the variance of log spreads that may be chance
-_CURVES = 2  # of the centre, beside its line
+_DEGREE = 3  # of what the centre may follow: a line and two curves
 _OF_CASES = 4  # rows that all claims about draws have
+_FEWEST, _MOST_SETS = 3, 20  # draws of which one may be the target, and how many of them are
 
 
 class PooledClaims(DrawClaims):
     """The same for draws and target together."""
 
-    def __init__(self, pool: NDArray) -> None:
-        """`pool` of draws and target ``(n, S + 1)``, the target last."""
+    def __init__(self, pool: NDArray, own: bool | None = None) -> None:
+        """`pool` of draws and target ``(n, S + 1)``, the target last; `own` spreads of cases, where known."""
         self.pool, self.size = pool, pool.shape[1]
         # In order, so that even rounding does not depend on which member is the target.
         order = np.argsort(pool, axis=1, kind="stable")
@@ -41,32 +44,33 @@ class PooledClaims(DrawClaims):
         moments = moments_of_others(np.take_along_axis(pool, order, axis=1))
         mean, spread = (np.take_along_axis(table, back, axis=1) for table in moments)
         spread = above_zero(spread)
-        finite = bool(np.isfinite(mean).all() and np.isfinite(spread).all())
+        self.finite = bool(np.isfinite(mean).all() and np.isfinite(spread).all())
         # Without the member that is farthest off, be it the target or not.
-        known = finite and spread_is_known(spread.min(axis=1), self.size - 1)
-        named = (name_of_means(), mean, finite), (PREDICTED_SPREAD, spread, known)
+        least = spread.min(axis=1)
+        self.own = self.finite and (spread_is_known(least, self.size - 1) if own is None else own)
+        named = (name_of_means(), mean, self.finite), (PREDICTED_SPREAD, spread, self.own)
         summaries = [Summary(name, table[:, -1], table) for name, table, there in named if there]
         weights = np.full(pool.shape, 1.0 / self.size)
         # What a closer look at shapes leaves out is that of the pool.
-        least = spread.min(axis=1) if known else np.ones(len(pool))
-        super().__init__(pool, weights, contrasts_of(pool.mean(axis=1), least), summaries)
+        columns = contrasts_of(pool.mean(axis=1), least if self.own else np.ones(len(pool)))
+        super().__init__(pool, weights, columns, summaries)
         self.units = AmongDraws(self.size - 1) if self.size > 2 else PLAIN
         self.lines = list(range(1, len(summaries) + 1))
-        count = 1 + len(summaries) + (_CURVES if finite else 0)
+        count = _DEGREE + len(summaries) if self.finite else 1
         self.names = [ABOVE, RANGE, SPREAD, *trend_names(count, self.lines)]
-        columns = self._columns(order, mean, spread, known) if finite else np.empty((0, *pool.shape))
-        self._number_members(columns)
+        self._number_members(self._columns(order) if self.finite else np.empty((0, *pool.shape)))
 
-    def _columns(self, order: NDArray, mean: NDArray, spread: NDArray, known: bool) -> NDArray:
-        """Of each member as the target ``(K, n, S + 1)``: what it adds to trends of the centre; lines."""
-        levels = [middle_ranks(table.reshape(-1)).reshape(table.shape) for table in (self.pool, mean, spread)]
-        (line, _), curves = lines_and_curves([levels[0], levels[2]])
-        (by_mean, by_spread), _ = lines_and_curves(levels[1:])
-        above = self._rows(self.pool.T)[0].T - 0.5
-        centres = [in_turn(column, order) for column in (line, *curves)]
-        if not known:
-            return np.stack([*centres, by_mean])
-        return np.stack([centres[0], above * by_spread, *centres[1:], by_mean, by_spread])
+    def _columns(self, order: NDArray) -> NDArray:
+        """Of each member as the target ``(K, n, S + 1)``.
+
+        What it adds to trends of the centre, the means of draws that these go with, how often it is above in
+        turn, and lines.
+        """
+        columns = np.stack(list(legendre(levels_of(self.pool), _DEGREE)))
+        draws = (columns.sum(axis=2, keepdims=True) - columns) / max(self.size - 1, 1)
+        turned = [in_turn(column, order) for column in (*columns, np.ones(self.pool.shape))]
+        lines = [levels_of(one.swapped) for one in self.summaries if one.swapped is not None]
+        return np.stack([*turned[:-1], *draws, turned[-1], *lines])
 
     def _number_members(self, columns: NDArray) -> None:
         """A table of members by case and value: equal ones are one, with the mean of what they have."""
@@ -98,13 +102,41 @@ class PooledClaims(DrawClaims):
         return np.concatenate([self._rows(targets), self.table[:, place]])
 
     def _trends(self, by_case: NDArray, relative: NDArray, cases: NDArray | slice) -> list[NDArray]:
-        """Means of what members add, and of squares of relative errors times lines."""
-        centres = by_case[_OF_CASES : len(by_case) - len(self.lines)]
-        return [centres.mean(axis=2).T, (relative * self._lines(by_case)).mean(axis=2).T]
+        """Means of what members add, less what all add that are too high, and of relative squares by lines.
+
+        Where all targets are above their draws, what they add is how high the draws are among all members.
+        """
+        if not self.finite:
+            return []
+        turned, draws = by_case[_OF_CASES:][: 2 * _DEGREE].mean(axis=2).reshape(2, _DEGREE, -1)
+        often = by_case[_OF_CASES + 2 * _DEGREE].mean(axis=1)
+        lines = self._lines(by_case)
+        by_spread = (by_case[0] * lines[1:]).mean(axis=2)
+        line, *curves = turned - draws * often
+        return [np.stack([line, *by_spread, *curves], axis=1), (relative * lines).mean(axis=2).T]
 
     def _lines(self, by_case: NDArray) -> NDArray:
         """What trends of the spread go with, of the members that are targets."""
-        return by_case[len(by_case) - len(self.lines) :]
+        return standardised(by_case[len(by_case) - len(self.lines) :])
+
+    def expected(self, scores: NDArray) -> NDArray:
+        """Trends of the spread are those of draws alone.
+
+        Of the targets that are drawn from a pool an outcome that is off is one: they lie far from low draws
+        where it is high, and such a trend would be missing where all outcomes are too high.
+        """
+        if self.without is None:
+            return scores
+        members = self.without.pool[:, :: -(-(self.size - 1) // _MOST_SETS)].T
+        among = self.without.scores(members).mean(axis=0)
+        return np.where([name.startswith(WIDTH) for name in self.names], among, scores)
+
+    @cached_property
+    def without(self) -> PooledClaims | None:
+        """The same without the observed targets, where there are draws enough: one of them is the target."""
+        if not self.finite or self.size - 1 < _FEWEST:
+            return None
+        return PooledClaims(self.pool[:, :-1], self.own)
 
     def _fitted(self) -> NDArray:
         """Their mean alone: a line in the mean of draws would take with it how far that is off by chance."""
@@ -135,19 +167,3 @@ def in_turn(column: NDArray, order: NDArray) -> NDArray:
     found = np.empty_like(column)
     np.put_along_axis(found, order, (half[0] * lower + half[1] * higher) / max(m - 1, 1), axis=1)
     return found
-
-
-def spread_is_known(spread: NDArray, draws: int) -> bool:
-    """Whether spreads of draws differ by more than chance makes them differ.
-
-    Spreads that happen to be small among few draws are too small: that is chance, not an error that goes
-    with the predicted spread.
-
-    Examples
-    --------
-    >>> spread_is_known(np.array([0.9, 1.0, 1.1]), 5), spread_is_known(np.array([0.1, 1.0, 10.0]), 50)
-    (False, True)
-    """
-    chance = 0.5 / max(draws - 2.0, 1.0)  # variance of the logarithm of a standard deviation
-    differ = float(np.var(np.log(np.maximum(spread, 1e-300))))
-    return chance < _CHANCE * differ

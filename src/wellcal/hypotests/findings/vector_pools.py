@@ -15,12 +15,12 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import middle_ranks
-from wellcal.hypotests.findings.pooled import spread_is_known
 from wellcal.hypotests.parts.centres import above_zero
 from wellcal.hypotests.parts.polynomials import legendre
 from wellcal.problem.drawn_targets import moments_of_others
 
 _ROUNDING, _ROUNDED = 1e-9, 1e-14  # of spreads, and of squares
+_CHANCE = 0.05  # share of the variance of log spreads that may be chance
 
 
 class Members:
@@ -141,6 +141,22 @@ def standardised(lines: NDArray) -> NDArray:
     apart = lines - lines.mean(axis=-1, keepdims=True)
     spread = np.sqrt(np.mean(apart**2, axis=-1, keepdims=True))
     return apart / np.where(spread > _ROUNDING, spread, np.inf)
+
+
+def spread_is_known(spread: NDArray, draws: int) -> bool:
+    """Whether spreads of draws differ by more than chance makes them differ.
+
+    Spreads that happen to be small among few draws are too small: that is chance, not an error that goes
+    with the predicted spread.
+
+    Examples
+    --------
+    >>> spread_is_known(np.array([0.9, 1.0, 1.1]), 5), spread_is_known(np.array([0.1, 1.0, 10.0]), 50)
+    (False, True)
+    """
+    chance = 0.5 / max(draws - 2.0, 1.0)  # variance of the logarithm of a standard deviation
+    differ = float(np.var(np.log(np.maximum(spread, 1e-300))))
+    return chance < _CHANCE * differ
 
 
 class VectorPool:
