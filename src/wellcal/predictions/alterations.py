@@ -24,6 +24,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.registry import Rules
+from wellcal._arrays.row_errors import Row, RowError
 from wellcal._arrays.special import draw_index
 from wellcal.predictions import (
     Categorical,
@@ -184,9 +185,12 @@ def centre_and_scale(predictions: Predictions) -> tuple[NDArray, NDArray]:
     if bad.any():
         if not predictions.supports("quantile"):
             row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
-            raise ValueError(
-                f"predictions must have a mean and a standard deviation that are finite numbers, and those of "
-                f"row {row} are not: squares of numbers beyond 1e150 are not held; change the unit"
+            raise RowError(
+                "predictions must have a mean and a standard deviation that are finite numbers, and those of ",
+                Row(row),
+                " are not: squares of numbers beyond 1e150 are not held",
+                argument="predictions",
+                remedy="change the unit",
             )
         median = np.asarray(to_numpy(predictions.quantile(0.5)))
         robust = np.asarray(to_numpy(predictions.interquartile_range())) / NORMAL_INTERQUARTILE_RANGE
