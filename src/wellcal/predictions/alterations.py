@@ -185,8 +185,8 @@ def centre_and_scale(predictions: Predictions) -> tuple[NDArray, NDArray]:
         if not predictions.supports("quantile"):
             row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
             raise ValueError(
-                f"predictions must have a mean and a standard deviation that are finite numbers, and those of "
-                f"row {row} are not: squares of numbers beyond 1e150 are not held; change the unit"
+                f"predictions must have a mean and a standard deviation that are finite numbers, and those "
+                f"of row {row} are not: squares of numbers beyond 1e150 are not held; change the unit"
             )
         median = np.asarray(to_numpy(predictions.quantile(0.5)))
         robust = np.asarray(to_numpy(predictions.interquartile_range())) / NORMAL_INTERQUARTILE_RANGE
