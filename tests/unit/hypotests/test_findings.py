@@ -220,7 +220,7 @@ def test_a_wrong_spread_of_few_draws_is_no_trend(spread: float) -> None:
 
 @pytest.mark.parametrize(("draws", "shift"), [(3, 1.0), (3, -2.0), (5, 3.0)])
 def test_targets_of_few_draws_that_are_all_too_high_have_no_trend(draws: int, shift: float) -> None:
-    """Among all members, the draws of such targets are low; and targets drawn from their pools have trends."""
+    """Among all members, the draws of such targets are low, and targets drawn from pools have trends."""
     rng = np.random.default_rng(6)
     mu = 0.5 * rng.normal(size=400)
     values = mu[:, None] + rng.normal(size=(400, draws))
@@ -240,7 +240,7 @@ def test_vectors_of_draws_beyond_what_squares_hold_are_refused() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(40, 5, 2))
     values[3] = 1e200
-    with pytest.raises(ValueError, match="of row 3 are not.*change the unit"):
+    with pytest.raises(ValueError, match=r"of row 3 are not.*change the unit"):
         wc.calibration_test(rng.normal(size=(40, 2)), wc.Samples(values), rng=0, n_resamples=19)
 
 
