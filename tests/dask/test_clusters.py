@@ -103,11 +103,12 @@ def test_a_tolerance(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wellcal.hypotests.setup.ESTIMATE_BUDGET", 1.0)  # blocks, as of a million cases
     found = example(family, N)
     y, pred = partitioned(found, 900)
+    tests = (wc.calibration_test, wc.equivalence_test)
+    in_one_piece = [test(*in_memory(found), tolerance=0.02) for test in tests]
     for whole in (True, False):
         if not whole:
             few_at_hand(monkeypatch)
-        for test in (wc.calibration_test, wc.equivalence_test):
-            expected = test(*in_memory(found), tolerance=0.02)
+        for test, expected in zip(tests, in_one_piece, strict=True):
             result = test(y, pred, tolerance=0.02)
             assert type(result) is type(expected)
             assert (result.hypothesis, result.n_samples) == (expected.hypothesis, N)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,15 @@ DESIGNS: dict[str, tuple[float, Design]] = {
 }
 
 
-def outcome(name: str, seed: int = 0) -> wc.TestResult:
-    y, pred = DESIGNS[name][1](np.random.default_rng(seed))
+def new_outcome(name: str) -> wc.TestResult:
+    y, pred = DESIGNS[name][1](np.random.default_rng(0))
     return wc.calibration_test(y, pred, n_resamples=199)
+
+
+@cache
+def outcome(name: str) -> wc.TestResult:
+    """Made once for tests that only read it."""
+    return new_outcome(name)
 
 
 @pytest.mark.parametrize("name", DESIGNS)
@@ -85,7 +92,7 @@ def test_a_stored_result_has_the_same_size(name: str) -> None:
 
 def test_it_needs_no_kernel_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a finding tells is not computed again."""
-    found = outcome("normals")
+    found = new_outcome("normals")
     asked: list[str] = []
     monkeypatch.setattr(wc.Estimate, "yardstick", property(lambda _: asked.append("yardstick")))
     assert found.yardstick is not None
