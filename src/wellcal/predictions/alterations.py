@@ -186,7 +186,7 @@ def centre_and_scale(predictions: Predictions) -> tuple[NDArray, NDArray]:
         if not predictions.supports("quantile"):
             row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
             raise RowError(
-                "predictions must have a mean and a standard deviation that are finite numbers, and those of ",
+                "predictions must have a mean and a standard deviation that are finite, and those of ",
                 Row(row),
                 " are not: squares of numbers beyond 1e150 are not held",
                 argument="predictions",
