@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -78,6 +78,7 @@ IN_NUMPY = 4
 """Coordinates up to which NumPy adds up differences as quickly as SciPy."""
 
 _SMALL = 4096  # pairs, up to which the fewest calls are the quickest
+_FEW_CASES = 200  # whose distances take less time than looking for columns that repeat others
 _FEW_DIFFERENCES = 1500  # of coordinates in a batch, which take less time than a call of SciPy
 
 
@@ -197,6 +198,43 @@ def embedded(*columns: Array, degree: float = 2.0) -> PreparedDistance:
     wide = [a[:, None] if a.ndim == 1 else a for a in map(widen, columns)]
     points = wide[0] if len(wide) == 1 else xp.concat(wide, axis=1)
     return PreparedDistance(EmbeddingDistance(int(points.shape[1]), degree), points)
+
+
+def without_repetition(form: Distance, points: Rows) -> PreparedDistance:
+    """The same distance of points in NumPy from fewer columns, where some say nothing new.
+
+    A column that is the same for all cases adds nothing to any distance, as one standard deviation for all
+    of them does; columns that repeat the one before, as that of an isotropic normal in each coordinate, count
+    once, with a weight.
+
+    Examples
+    --------
+    >>> loc = np.arange(1000.0)
+    >>> points = np.stack([loc, np.sqrt(loc), np.sqrt(loc), np.ones(1000)], axis=1)
+    >>> form, fewer = without_repetition(EmbeddingDistance(4, degree=1.0), points)
+    >>> form.size, fewer[4]
+    (2, array([4., 4.]))
+    """
+    same = PreparedDistance(form, points)
+    if not isinstance(form, EmbeddingDistance) or type(points) is not np.ndarray:
+        return same
+    columns: NDArray = points.T
+    if form.size == 1 or columns.shape[1] < _FEW_CASES:
+        return same
+    one = columns[:, 0]
+    if not ((one == columns[:, -1]).any() or (one[1:] == one[:-1]).any()):
+        return same  # as a rule, and two cases show it
+    new = np.ones(form.size, dtype=bool)
+    np.any(columns[1:] != columns[:-1], axis=1, out=new[1:])
+    first = new.nonzero()[0]
+    distinct = columns[first]
+    told = (distinct != distinct[:, :1]).any(axis=1)
+    size = int(told.sum())
+    if size == form.size or size == 0:
+        return same
+    times = np.append(first[1:], form.size) - first
+    weights = times[told] ** (1.0 / form.degree)
+    return PreparedDistance(replace(form, size=size), (distinct[told] * weights[:, None]).T)
 
 
 def unavailable(metric: Metric, predictions: Predictions) -> UnavailableError:

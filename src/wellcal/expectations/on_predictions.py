@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from wellcal._arrays.ops import Ops
 from wellcal._arrays.powers import quick_exponential
 from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.expectations.bilinear import Distance, FiniteForm, Form, Prepared, cost_of, in_batches, room_of
-from wellcal.expectations.distances import EmbeddingDistance, distance
+from wellcal.expectations.distances import EmbeddingDistance, distance, without_repetition
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.plans import Notes
@@ -220,6 +220,14 @@ class CallableForm:
 def _square(lengthscale: Scale) -> float | None:
     """A plain number squared; arrays may be traced, or carry gradients."""
     return lengthscale**2 if isinstance(lengthscale, float) else None
+
+
+def in_few_columns(form: Form, rows: Rows) -> Prepared:
+    """The same kernel of cases that are all there: what all of them share need not be looked at."""
+    if not isinstance(form, _FunctionOfDistance):
+        return Prepared(form, rows)
+    inner, fewer = without_repetition(form.inner, rows)
+    return Prepared(form if inner is form.inner else replace(form, inner=inner), fewer)
 
 
 def prediction_kernel(

@@ -18,9 +18,9 @@ from wellcal._arrays.ops import Ops
 from wellcal._arrays.outer_sums import outer_sum
 from wellcal.expectations.bilinear import ElementForm, Measure
 from wellcal.expectations.rules.elements import Normals, Points
+from wellcal.expectations.rules.gaussian import FURTHEST
 from wellcal.kernels.targets import Gaussian
 
-_FURTHEST = 1000.0  # squared distance from the middle, in length scales: exponents are right to 1e-13
 _FEWEST = 2  # coordinates
 _FOLDED = 16  # factors after which a product of spreads goes into the exponent: more might overflow
 
@@ -133,7 +133,7 @@ def by_products(form: ElementForm, measure: Measure) -> tuple[SeparableForm, Sep
     loc, variance, y = (np.concatenate(columns, axis=1) for columns in (normals.x, normals.v, points.x))
     middle = np.median(loc, axis=0)
     loc, y, variance = (loc - middle) / length, (y - middle) / length, variance / length**2
-    if not max(float(np.max(np.sum(z * z, axis=1))) for z in (loc, y)) < _FURTHEST:
+    if not max(float(np.max(np.sum(z * z, axis=1))) for z in (loc, y)) < FURTHEST:
         return None
     weight = 1.0 / (1.0 + variance)
     constant = -0.5 * np.sum(loc**2 * weight + np.log1p(variance), axis=1, keepdims=True)

@@ -36,7 +36,7 @@ from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import MANY_CASES, one_blas_thread
 from wellcal.expectations.bilinear import Distance, room_of
 from wellcal.expectations.decompose import components_of
-from wellcal.expectations.distances import EmbeddingDistance, distance
+from wellcal.expectations.distances import EmbeddingDistance, distance, without_repetition
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.kernels import (
@@ -296,7 +296,7 @@ def median_distance(
     n = len(predictions)
     if n < 2:
         return 1.0
-    prepared, rows = distance(metric, predictions, expectations=expectations)
+    prepared, rows = without_repetition(*distance(metric, predictions, expectations=expectations))
     xp = predictions.xp
     if isinstance(prepared, MeanDiscrepancy):
         quick = prepared.within(rows, np.inf)

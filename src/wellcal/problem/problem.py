@@ -36,7 +36,7 @@ from wellcal.expectations.decompose import (
 )
 from wellcal.expectations.joint import JointForm
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.on_predictions import in_few_columns, prediction_kernel
 from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.algebra import Scaled, Sum, Tensor
 from wellcal.kernels.base import Kernel, Scale
@@ -324,8 +324,8 @@ def _prepared(
                 k_P, prediction_rows = like.terms[position].on_predictions, like.rows[position].on_predictions
                 assert k_P is not None
             else:
-                k_P, prediction_rows = prediction_kernel(
-                    part.predictions, predictions, expectations=expectations, notes=notes
+                k_P, prediction_rows = in_few_columns(
+                    *prediction_kernel(part.predictions, predictions, expectations=expectations, notes=notes)
                 )
             scheme = plan(part.targets, [predictions, targets], expectations=expectations, notes=notes)
             target_rows = scheme.rows([(1.0, predictions), (-1.0, targets)])

@@ -27,6 +27,8 @@ from wellcal.kernels.targets import Gaussian
 
 _MANY_OF_A_BATCH = 200  # pairs, beyond which one call for each batch is quicker than one for each coordinate
 _SEVERAL = 4  # coordinates from which the same look saves more calls than it takes
+FURTHEST = 1000.0
+"""Squared distance from the middle, in length scales, up to which exponents by products are right to 1e-13."""
 _MANY = 2000  # pairs, beyond which a look at all variances costs nothing
 
 
@@ -124,7 +126,7 @@ def _spherical(
     right: tuple[NDArray, ...] | None,
 ) -> NDArray:
     """The same where the variances of a case are all alike: they are divided by once, after the sum."""
-    total = _squared_distances(a.x, b.x)
+    total = _squared_distances(a.x, b.x, FURTHEST * square)
     total *= -0.5 / square
     s: NDArray | None = None
     if left is not None:
@@ -155,18 +157,18 @@ def _raised(x: NDArray, d: int) -> NDArray:
 _FEW_PAIRS = 2048
 
 
-def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArray:
-    """Of vectors whose coordinates broadcast to all pairs: columns and rows, or batches of these."""
+def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...], furthest: float) -> NDArray:
+    """Of vectors whose coordinates broadcast to all pairs: columns and rows, or batches of these.
+
+    Those of batches that are not further from the middle than `furthest`, squared, come from products.
+    """
     first, second = x[0].shape, y[0].shape
     if first[-1] == second[-2] == 1:
         if len(first) == 2:
             return cdist(np.concatenate(x, axis=1), np.concatenate(y).T, "sqeuclidean")
         if len(first) == 3 and first[0] == second[0] and first[1] * second[2] >= _MANY_OF_A_BATCH:
             left, right = np.concatenate(x, axis=2), np.concatenate(y, axis=1).transpose(0, 2, 1)
-            distances: Any = np.empty((first[0], first[1], second[2]))
-            for one, other, out in zip(left, np.ascontiguousarray(right), distances, strict=True):
-                cdist(one, other, "sqeuclidean", out=out)
-            return distances
+            return _within_batches(left, right, furthest)
     if isinstance(x, Lines) and isinstance(y, Lines):
         flat = x.together - y.together
         return np.einsum("cp,cp->p", flat, flat).reshape(first)
@@ -184,6 +186,23 @@ def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...]) -> NDArra
         difference *= difference
         total += difference
     return total
+
+
+def _within_batches(x: NDArray, y: NDArray, furthest: float) -> NDArray:
+    """Squared distances ``(r, n, m)`` of points ``(r, n, d)`` and ``(r, m, d)``."""
+    middle = x[:, :1]
+    left, right = x - middle, y - middle
+    norms, others = (np.einsum("rnd,rnd->rn", z, z) for z in (left, right))
+    if max(norms.max(), others.max()) < furthest:
+        left *= -2.0
+        distances: Any = left @ right.transpose(0, 2, 1)
+        distances += norms[:, :, None]
+        distances += others[:, None, :]
+        return distances
+    distances = np.empty((len(x), x.shape[1], y.shape[1]))
+    for one, other, out in zip(x, np.ascontiguousarray(y), distances, strict=True):
+        cdist(one, other, "sqeuclidean", out=out)
+    return distances
 
 
 @rule(Gaussian, FullNormals, FullNormals)
