@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
-import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +16,7 @@ from benchmarks import environment
 from benchmarks.cases import FloatArray, IntArray
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.timing import Timing, take_turns
+from benchmarks.timing import Timing, one_thread, take_turns
 from wellcal.scaling import TemperatureScaling
 
 OURS = "wellcal"
@@ -145,22 +143,6 @@ def _outcome(contest: Contest, peer: Peer, timings: dict[str, Timing], absent: d
     failure = f"{contest.title}, {peer.name}: {ratio:.2f}" if ratio < peer.wanted else None
     remark = "its input is not checked" if peer.wanted == WANTED_CHECKED else ""
     return Outcome(contest.title, peer.name, ratio, ours.best_cpu, difference, remark, failure)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """PyTorch and BLAS on one thread: waiting threads would be counted as work."""
-    limits: Any = importlib.import_module("threadpoolctl").threadpool_limits(1)
-    torch: Any = sys.modules.get("torch")
-    before = None if torch is None else torch.get_num_threads()
-    if torch is not None:
-        torch.set_num_threads(1)
-    try:
-        with limits:
-            yield
-    finally:
-        if torch is not None:
-            torch.set_num_threads(before)
 
 
 # -- contests --------------------------------------------------------------------------------

@@ -14,10 +14,9 @@ import numpy as np
 import wellcal as wc
 from benchmarks import competitors, environment, feature_speed, peers, ratios
 from benchmarks.cases import Case, ClassCase, NormalCase
-from benchmarks.peers import one_thread
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
-from benchmarks.timing import Timing, take_turns
+from benchmarks.timing import Timing, one_thread, take_turns
 from wellcal._arrays.chunks import triangle_tiles
 from wellcal.engines import Linear, Tiled
 from wellcal.problem.feature_form import closed_forms

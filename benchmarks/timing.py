@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +46,22 @@ class Timing:
         self.value = run()
         self.wall.append(time.perf_counter() - wall)
         self.cpu.append(time.process_time() - cpu)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch and BLAS on one thread: waiting threads would be counted as work."""
+    limits: Any = importlib.import_module("threadpoolctl").threadpool_limits(1)
+    torch: Any = sys.modules.get("torch")
+    before = None if torch is None else torch.get_num_threads()
+    if torch is not None:
+        torch.set_num_threads(1)
+    try:
+        with limits:
+            yield
+    finally:
+        if torch is not None:
+            torch.set_num_threads(before)
 
 
 def take_turns(runs: dict[str, Callable[[], float]], *, budget: float, rounds: int) -> dict[str, Timing]:

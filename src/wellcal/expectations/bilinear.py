@@ -157,10 +157,12 @@ class ElementForm:
     def between(cls, kernel: Kernel, dimension: int, left: Measure, right: Measure) -> ElementForm:
         """The form between measures like these."""
         on_targets = cast("TargetKernel", kernel)
-        dearest = max((COSTS.get(part.kind, _USUAL) for part in (*left, *right)), default=0.0)
+        parts = left if left is right else (*left, *right)
+        dearest = max((COSTS.get(part.kind, _USUAL) for part in parts), default=0.0)
         if not on_targets.elementwise and calls_for_each_pair(kernel):
             dearest = max(dearest, CALL)
-        pairs = measure_size(left) * measure_size(right)
+        size = measure_size(left)
+        pairs = size * (size if left is right else measure_size(right))
         return cls(on_targets, dimension, pairs, dearest)
 
     @property
@@ -188,6 +190,7 @@ class ElementForm:
         xp = ops.xp
         reshape: Callable[..., Array] = np.ndarray.reshape if is_numpy(xp) else xp.reshape
         single = all(part.size == 1 for part in a)  # arrays (n, 1) are columns as they stand
+        plain = single and a is b and all(isinstance(part.weights, float) for part in a)
         return self._sum(
             ops,
             a,
@@ -195,7 +198,7 @@ class ElementForm:
             None if single else lambda v: reshape(v, (-1, 1)),
             lambda v: reshape(v, (1, -1)),
             self._outer_matrix,
-            _contract,
+            _as_they_are if plain else _contract,
             mirror=xp.matrix_transpose if a is b else None,
         )
 
@@ -318,6 +321,11 @@ def _listed(x: Array) -> Array:
 
 def _one_batch(element: Element, r: int) -> Element:
     return map_rows(lambda value: value[r if value.shape[0] > 1 else 0], element)
+
+
+def _as_they_are(ops: Ops, values: Array, a: Components, b: Components) -> Array:
+    """Values of single components without weights of their own, of which there is nothing to sum."""
+    return values
 
 
 def _contract(ops: Ops, values: Array, a: Components, b: Components) -> Array:
