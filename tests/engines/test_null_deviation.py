@@ -72,7 +72,8 @@ def test_without_a_sampler_observed_h_stands_in_for_it(monkeypatch: pytest.Monke
         return "Normal"
 
     monkeypatch.setattr("wellcal.problem.problem.unsampled_family", named)
-    pred = wc.Normal(np.random.default_rng(4).normal(size=3000), np.ones(3000))
+    rng = np.random.default_rng(4)
+    pred = wc.Normal(rng.normal(size=3000), rng.uniform(0.9, 1.1, 3000))  # in a plane, where sums are not exact
     y = pred.sample(rng=5)
     problem = prepare(y, pred, KERNEL)
     h = np.asarray(problem.values(slice(0, 1500), slice(1500, 3000)))
@@ -86,7 +87,7 @@ def test_without_a_sampler_observed_h_stands_in_for_it(monkeypatch: pytest.Monke
 
 def test_errors_are_told_in_it_whatever_the_targets_are() -> None:
     rng = np.random.default_rng(6)
-    pred = wc.Normal(rng.normal(size=3000), np.ones(3000))
+    pred = wc.Normal(rng.normal(size=3000), rng.uniform(0.9, 1.1, 3000))
     far = prepare(np.asarray(pred.loc) + 6.0 * rng.normal(size=3000), pred, KERNEL)
     exact = Tiled(precision="float64").triangle(far)
     engine = Linear(tolerance=0.1)

@@ -123,15 +123,18 @@ class Linear(Tiled):
     def pays(self, problem: Problem) -> bool:
         """Whether there are so many cases that it is worth its set-up.
 
-        On a line, where it is registered with the fewest cases that it is considered for, there are. So there
-        are where few predictions span all others to rounding, and earlier for sharp predictions in a plane.
+        On a line, where it is registered with the fewest cases that it is considered for, there are, unless
+        predictions are sharp. So there are where few predictions span all others to rounding, and earlier for
+        sharp predictions in a plane.
         """
         if not is_numpy(problem.xp):
             return False
         places = {_place_of(term) for term in problem.terms}
         if "span" in places:
             return places == {"span"} and problem.n >= FEWEST_SPANNED and self._can_span(problem)
-        if problem.n >= FEWEST_IN_A_PLANE or places <= {"line"}:
+        if places <= {"line"}:
+            return problem.n >= FEWEST_IN_BANDS or self._bands(problem) is None
+        if problem.n >= FEWEST_IN_A_PLANE:
             return True
         return problem.n >= FEWEST_IN_BANDS and self._bands(problem) is not None
 
@@ -160,7 +163,7 @@ class Linear(Tiled):
         places = {_place_of(term) for term in problem.terms}
         if problem.n < 4 or None in places:
             return "cases are too few"
-        bands = self._bands(problem) if "plane" in places else None
+        bands = self._bands(problem)
         if bands is not None:
             return self._in_a_plane(problem, bands)
         exact = in_products(problem)
