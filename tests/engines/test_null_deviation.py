@@ -73,7 +73,7 @@ def test_without_a_sampler_observed_h_stands_in_for_it(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("wellcal.problem.problem.unsampled_family", named)
     rng = np.random.default_rng(4)
-    pred = wc.Normal(rng.normal(size=3000), rng.uniform(0.9, 1.1, 3000))  # in a plane, where sums are not exact
+    pred = wc.Normal(rng.normal(size=3000), rng.uniform(0.9, 1.1, 3000))  # in a plane, not on a line
     y = pred.sample(rng=5)
     problem = prepare(y, pred, KERNEL)
     h = np.asarray(problem.values(slice(0, 1500), slice(1500, 3000)))

@@ -28,7 +28,7 @@ from wellcal.kernels.targets import Gaussian
 _MANY_OF_A_BATCH = 200  # pairs, beyond which one call for each batch is quicker than one for each coordinate
 _SEVERAL = 4  # coordinates from which the same look saves more calls than it takes
 FURTHEST = 1000.0
-"""Squared distance from the middle, in length scales, up to which exponents by products are right to 1e-13."""
+"""Squared length scales from the middle up to which exponents by products are right to 1e-13."""
 _MANY = 2000  # pairs, beyond which a look at all variances costs nothing
 
 
