@@ -14,8 +14,9 @@ from scipy.integrate import quad
 
 import wellcal as wc
 from wellcal import kernels as k
+from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
-from wellcal.expectations.distances import distance
+from wellcal.expectations.distances import EmbeddingDistance, distance, without_repetition
 
 
 def distances(metric: k.Metric, predictions: Any) -> np.ndarray:
@@ -423,3 +424,36 @@ def test_mixture_wasserstein_of_one_component_is_its_metric() -> None:
     np.testing.assert_allclose(
         distances(k.MixtureWasserstein(3), wc.Mixture([P])), distances(k.Wasserstein(), P), rtol=1e-14
     )
+
+
+# -- columns that say nothing new ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("degree", [1.0, 2.0])
+@pytest.mark.parametrize(
+    ("columns", "left"),
+    [
+        ("abc", 3),
+        ("a.b", 2),
+        (".a.", 1),
+        ("aab", 2),
+        ("bbb", 1),
+        ("a.ab", 2),
+        ("aab..bbb", 2),
+        ("...", 3),
+        ("_b", 2),
+    ],
+)
+def test_columns_that_say_nothing_new_are_left_out(columns: str, left: int, degree: float) -> None:
+    """A dot is a column that is the same for all; `_` begins and ends alike, and differs in between."""
+    rng = np.random.default_rng(3)
+    known = {name: rng.normal(size=400) for name in "abc_"} | {".": np.full(400, 0.3)}
+    known["_"][-1] = known["_"][0]
+    points = np.stack([known[name] for name in columns], axis=1)
+    form = EmbeddingDistance(len(columns), degree)
+    fewer, rows = without_repetition(form, points)
+    assert isinstance(fewer, EmbeddingDistance)
+    assert (fewer.size, rows.shape) == (left, (400, left))
+    ops = ops_for(np)
+    expected = form.tile(ops, points, points)
+    np.testing.assert_allclose(fewer.tile(ops, rows, rows), expected, rtol=1e-12, atol=1e-13)

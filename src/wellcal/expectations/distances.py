@@ -78,7 +78,7 @@ IN_NUMPY = 4
 """Coordinates up to which NumPy adds up differences as quickly as SciPy."""
 
 _SMALL = 4096  # pairs, up to which the fewest calls are the quickest
-_FEW_CASES = 200  # whose distances take less time than looking for columns that repeat others
+_FEW_CASES = 300  # whose distances take less time than looking for columns that repeat others
 _FEW_DIFFERENCES = 1500  # of coordinates in a batch, which take less time than a call of SciPy
 
 
@@ -218,23 +218,29 @@ def without_repetition(form: Distance, points: Rows) -> PreparedDistance:
     same = PreparedDistance(form, points)
     if not isinstance(form, EmbeddingDistance) or type(points) is not np.ndarray:
         return same
-    columns: NDArray = points.T
-    if form.size == 1 or columns.shape[1] < _FEW_CASES:
+    if form.size == 1 or len(points) < _FEW_CASES:
         return same
-    one = columns[:, 0]
-    if not ((one == columns[:, -1]).any() or (one[1:] == one[:-1]).any()):
+    one = points[0]
+    told, new = one == points[-1], np.append(True, one[1:] != one[:-1])
+    if new.all() and not told.any():
         return same  # as a rule, and two cases show it
-    new = np.ones(form.size, dtype=bool)
-    np.any(columns[1:] != columns[:-1], axis=1, out=new[1:])
-    first = new.nonzero()[0]
-    distinct = columns[first]
-    told = (distinct != distinct[:, :1]).any(axis=1)
-    size = int(told.sum())
-    if size == form.size or size == 0:
+    kept, times = points, np.ones(1)
+    if told.any():
+        np.logical_not(told, out=told)
+        if not (points[:, ~told] == one[~told]).all():
+            told = (points != one).any(axis=0)
+        kept = points[:, told]
+        new = np.append(True, kept[0, 1:] != kept[0, :-1])
+    if not new.all():
+        new[1:] = (kept[:, 1:] != kept[:, :-1]).any(axis=0)
+        times = np.diff(np.append(new.nonzero()[0], len(new)))
+        kept = kept[:, new]
+    size = int(kept.shape[1])
+    if size in (0, form.size):
         return same
-    times = np.append(first[1:], form.size) - first
-    weights = times[told] ** (1.0 / form.degree)
-    return PreparedDistance(replace(form, size=size), (distinct[told] * weights[:, None]).T)
+    if times.max() > 1:
+        kept = kept * times ** (1.0 / form.degree)
+    return PreparedDistance(replace(form, size=size), kept)
 
 
 def unavailable(metric: Metric, predictions: Predictions) -> UnavailableError:
