@@ -141,6 +141,22 @@ def test_nearby_numbers_of_cases_share_a_program(
         assert_agrees(*make(n))
 
 
+@pytest.mark.parametrize(
+    ("make", "n"), [(normals, 1000), (classes, 300), (counts, 1000), (vectors, 300), (mixtures, 1000)]
+)
+def test_so_do_they_on_a_device_of_their_own(
+    make: Callable[[int], tuple[np.ndarray, Any]], n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processor stands in for a graphics card: values are copied, and sums are made on the device."""
+    monkeypatch.setattr("wellcal._arrays.namespaces.is_processor", lambda device: False)
+    assert_agrees(*make(n))
+    given = in_jax(*make(n + 1))
+    with compilations() as found:
+        said = wc.skce(*given).provenance
+    assert found == []
+    assert "arrays" not in said  # as it is where all is read by NumPy
+
+
 @pytest.mark.parametrize("make", [normals, mixtures])
 def test_other_data_with_more_or_fewer_features_share_a_program(
     make: Callable[[int], tuple[np.ndarray, Any]],

@@ -181,10 +181,11 @@ def is_traced(*arrays: object) -> bool:
 
 
 def is_at_hand(x: Array) -> bool:
-    """Whether `x` is an array of JAX whose values NumPy can read where they lie.
+    """Whether `x` is an array of JAX whose values are known to NumPy, where they lie or by one copy.
 
     What is done once for each case is done there: in JAX every operation is compiled anew for each
-    number of cases.
+    number of cases. Programs take the result to the device that JAX takes by itself: `x` is on that one, or
+    on the processor.
 
     Examples
     --------
@@ -198,8 +199,34 @@ def is_at_hand(x: Array) -> bool:
     # NumPy lacks the numbers of 16 bits that machine learning uses.
     if given.dtype.name not in ("float64", "float32", "int64", "int32", "bool"):
         return False
-    devices = given.devices()
-    return len(devices) == 1 and {device.platform for device in devices} == {"cpu"}
+    devices = list(given.devices())
+    return len(devices) == 1 and (is_processor(devices[0]) or _is_default(devices[0]))
+
+
+def is_processor(device: Any) -> bool:
+    """Whether a device of JAX is the processor, whose memory NumPy shares."""
+    return device.platform == "cpu"
+
+
+def _is_default(device: Any) -> bool:
+    """Whether programs of JAX run on a device where nobody says another."""
+    jax = sys.modules["jax"]
+    chosen = jax.config.jax_default_device
+    if chosen is None or isinstance(chosen, str):
+        chosen = jax.local_devices(backend=chosen)[0]
+    return device == chosen
+
+
+def is_near(x: Array) -> bool:
+    """Whether an array of JAX is at hand on the processor: where another device is, that is quicker.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> is_near(jnp.zeros(2))
+    True
+    """
+    return is_at_hand(x) and all(map(is_processor, x.devices()))
 
 
 def is_at_rest(x: object) -> bool:

@@ -16,9 +16,9 @@ from wellcal._arrays.namespaces import (
     float64,
     handed_over,
     is_array,
-    is_at_hand,
     is_at_rest,
     is_jax,
+    is_near,
     is_numpy,
     is_traced,
     namespace,
@@ -209,7 +209,7 @@ def _nearer(
     if kernel is not None and (not is_constant(check_pair_kernel(kernel)) or calls_user_function(kernel)):
         return targets, predictions, weights
     foreign = is_array(weights) and not is_numpy(namespace(weights))
-    if foreign and not (is_at_rest(weights) or is_at_hand(weights)):
+    if foreign and not (is_at_rest(weights) or is_near(weights)):
         return targets, predictions, weights
     read, values = where_at_rest(predictions, targets)
     return values, read, to_numpy(weights) if read is not predictions and foreign else weights

@@ -18,6 +18,7 @@ from wellcal._arrays.namespaces import (
     device_of,
     is_at_hand,
     is_at_rest,
+    is_near,
     namespace,
     to_numpy,
 )
@@ -76,7 +77,7 @@ def where_at_rest(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
     >>> type(batch.loc).__name__, type(y).__name__
     ('ndarray', 'ndarray')
     """
-    return _read(lambda array: is_at_rest(array) or is_at_hand(array), predictions, others)
+    return _read(lambda array: is_at_rest(array) or is_near(array), predictions, others)
 
 
 def _read(
