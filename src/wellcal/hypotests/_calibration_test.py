@@ -174,6 +174,7 @@ def calibration_test(
         expectations=expectations,
         engine=engine,
         pool=chosen is None or chosen.exchanges_draws,
+        few_pairs=chosen is not None and chosen.few_pairs,
         progress=as_progress(progress),
     )
     reasons: dict[str, Any] = {}

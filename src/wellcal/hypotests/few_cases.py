@@ -67,7 +67,7 @@ def _worth(values: NDArray, probabilities: NDArray) -> float:
 def _diagonals(setup: Setup, cases: NDArray, sets: NDArray) -> NDArray:
     """h_ii of some cases, ``(n, m)``, if each of the sets of targets ``(m, n, ...)`` were observed."""
     predictions = setup.predictions[np.tile(cases, len(sets))]
-    problem = setup.problem_of(sets.reshape(-1, *sets.shape[2:]), predictions)
+    problem = setup.problem_of(sets.reshape(-1, *sets.shape[2:]), predictions, few_pairs=True)
     return np.asarray(to_numpy(problem.diagonal())).reshape(len(sets), -1).T
 
 

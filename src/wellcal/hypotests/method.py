@@ -84,6 +84,8 @@ class Method(ByValue, ABC):
     linear
         Whether the cost is linear in the number of cases. The estimate of the calibration error that is
         reported with the p-value is then linear, too: over blocks of cases instead of all pairs.
+    few_pairs
+        Whether a case meets few of the others, so that it does not pay to look for what all of them share.
     fewest
         The smallest number of cases that will do: two or more, since an estimate of the calibration error
         is reported with every p-value.
@@ -116,6 +118,7 @@ class Method(ByValue, ABC):
     resamples: ClassVar[bool] = True
     clusters: ClassVar[bool] = False
     linear: ClassVar[bool] = False
+    few_pairs: ClassVar[bool] = False
     fewest: ClassVar[int] = 2
 
     def most_drawn(self, setup: Setup) -> int:

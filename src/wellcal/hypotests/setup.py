@@ -191,10 +191,13 @@ class Setup:
             return 0.0
         return float(estimate) / mean if mean > 0.0 else None  # nan compares as false
 
-    def problem_of(self, targets: NDArray, predictions: Predictions | None = None) -> Problem:
+    def problem_of(
+        self, targets: NDArray, predictions: Predictions | None = None, *, few_pairs: bool = False
+    ) -> Problem:
         """The same problem with other targets, and other predictions where they are given."""
         batch = self.predictions if predictions is None else predictions
-        return prepare_checked(targets, batch, self.problem.kernel, expectations=self.expectations)
+        kernel, expectations = self.problem.kernel, self.expectations
+        return prepare_checked(targets, batch, kernel, expectations=expectations, few_pairs=few_pairs)
 
     def at(self, locations: Locations) -> LocationKernel:
         """The kernel between the cases and locations, from which deviations there are found."""
@@ -231,12 +234,13 @@ def make_setup(
     expectations: str | Lowering = "auto",
     engine: str | Engine = "auto",
     pool: bool = False,
+    few_pairs: bool = False,
     progress: Progress | None = None,
 ) -> Setup:
     """Check input and prepare it, in NumPy.
 
     With `pool`, predictions that are draws are replaced by the draws pooled with their target, which
-    are exchangeable under calibration.
+    are exchangeable under calibration. With `few_pairs` what all predictions share is not looked for.
     """
     checked, given = check_inputs(y, pred)
     given.check_judged(checked)
@@ -249,7 +253,7 @@ def make_setup(
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     # h has two deviations in it.
     scaled = chosen if draws is None else stretch(draws) ** 2 * check_pair_kernel(chosen)
-    problem = prepare_checked(targets, predictions, scaled, expectations=expectations)
+    problem = prepare_checked(targets, predictions, scaled, expectations=expectations, few_pairs=few_pairs)
     clusters = number_clusters(per_case(groups, "groups", y, pred), len(predictions))
     if clusters is not None:
         refuse_targets(groups, "groups", y, GROUPS)

@@ -168,7 +168,9 @@ def skce(
     with nullcontext() if told is None and _is_short(len(predictions), block_size) else following(told):
         if kernel is None:
             kernel = default_kernel(predictions, expectations=expectations)
-        problem = prepare_checked(targets, predictions, kernel, expectations=expectations)
+        problem = prepare_checked(
+            targets, predictions, kernel, expectations=expectations, few_pairs=estimator == "block"
+        )
         runner = choose_engine(engine, problem)
         if precision != "auto":
             runner = runner.at_precision(one_of(precision, "precision", PRECISIONS))

@@ -284,18 +284,20 @@ def prepare_checked(
     *,
     expectations: str | Lowering = "auto",
     like: Problem | None = None,
+    few_pairs: bool = False,
 ) -> Problem:
     """The same for targets as `check_targets` of the predictions returned them.
 
     `like` is the problem of the same predictions and kernel with other targets: what it knows of the kernel
-    on predictions, which may take most of the time, is taken from it.
+    on predictions, which may take most of the time, is taken from it. Where a case meets `few_pairs` of all,
+    as in blocks, it does not pay to look for what all predictions share.
     """
     chosen = check_pair_kernel(kernel)
     if len(predictions) < _LARGE:
-        return _prepared(checked, predictions, chosen, expectations, like)
+        return _prepared(checked, predictions, chosen, expectations, like, few_pairs)
     keep_freed_memory()
     with OneTask():
-        return _prepared(checked, predictions, chosen, expectations, like)
+        return _prepared(checked, predictions, chosen, expectations, like, few_pairs)
 
 
 def _prepared(
@@ -304,6 +306,7 @@ def _prepared(
     chosen: Kernel,
     expectations: str | Lowering,
     like: Problem | None,
+    few_pairs: bool,
 ) -> Problem:
     library = _library(predictions)
     if is_jax(library) and is_constant(chosen):
@@ -324,9 +327,10 @@ def _prepared(
                 k_P, prediction_rows = like.terms[position].on_predictions, like.rows[position].on_predictions
                 assert k_P is not None
             else:
-                k_P, prediction_rows = in_few_columns(
-                    *prediction_kernel(part.predictions, predictions, expectations=expectations, notes=notes)
+                found = prediction_kernel(
+                    part.predictions, predictions, expectations=expectations, notes=notes
                 )
+                k_P, prediction_rows = found if few_pairs else in_few_columns(*found)
             scheme = plan(part.targets, [predictions, targets], expectations=expectations, notes=notes)
             target_rows = scheme.rows([(1.0, predictions), (-1.0, targets)])
             term = Term(factor, k_P, scheme.form(target_rows, target_rows))

@@ -86,6 +86,7 @@ class Block(Method):
 
     name: ClassVar[str] = "block"
     resamples: ClassVar[bool] = False
+    few_pairs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         one_of(self.variance, "variance", ("blocks", "pairs"))

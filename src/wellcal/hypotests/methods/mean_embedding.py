@@ -109,6 +109,7 @@ class MeanEmbedding(Method):
 
     name: ClassVar[str] = "cme"
     linear: ClassVar[bool] = True
+    few_pairs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.reference == "f":  # its name in the first version
