@@ -111,10 +111,10 @@ def is_private(name: str) -> bool:
     return any(part.startswith("_") and not part.startswith("__") for part in parts)
 
 
-def imported_names(tree: ast.AST) -> dict[str, str]:
+def imported_names(nodes: list[ast.AST]) -> dict[str, str]:
     """What stands for something of the package in a file, and what it stands for."""
     known: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "wellcal":
             known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -125,9 +125,10 @@ def imported_names(tree: ast.AST) -> dict[str, str]:
 
 def private_names(tree: ast.AST) -> Iterator[str]:
     """Private names of rooms in a file: imported, reached through what is imported, or replaced by name."""
-    known = imported_names(tree)
+    nodes = list(ast.walk(tree))
+    known = imported_names(nodes)
     yield from filter(is_private, known.values())
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr != "_arrays":
             first, _, rest = ast.unparse(node.value).partition(".")
             if first in known:

@@ -230,7 +230,7 @@ def test_standard_input_with_anything_in_it(content: bytes, monkeypatch: pytest.
 
 
 def test_a_first_line_longer_than_a_block_is_read(tmp_path: Path) -> None:
-    names = ["y", "mu", "sigma", *(f"{k:0>60}" for k in range(30_000))]  # 2 MB
+    names = ["y", "mu", "sigma", *(f"{k:0>600}" for k in range(3000))]  # 2 MB
     (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join(["1.5"] * len(names)) + "\n")
     found = read_cases(tmp_path / "wide.csv", "y", normal=("mu", "sigma"))
     assert found.y.tolist() == [1.5]

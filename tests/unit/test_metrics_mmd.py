@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import combinations, product, starmap
 from typing import Any
 
 import mpmath as mp
@@ -124,18 +126,32 @@ def mixture_pairing(P: wc.Mixture) -> Pairing:
 
 def samples_pairing(P: wc.Samples) -> Pairing:
     values = P.values if P.values.ndim == 3 else P.values[:, :, None]
-    exact = [[[number(t) for t in x] for x in row] for row in values]
+    points = [tuple(map(tuple, row.tolist())) for row in values]
 
     def at(i: int, j: int) -> Any:
+        if points[i] == points[j]:
+            return within(points[i])
         with mp.workdps(50):
-            total = mp.fsum(
-                mp.exp(-mp.fsum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / (2 * LENGTH**2))
-                for x in exact[i]
-                for y in exact[j]
-            )
-        return total / len(exact[0]) ** 2
+            pairs = product(in_digits(points[i]), in_digits(points[j]))
+            return mp.fsum(starmap(gaussian_of_points, pairs)) / len(points[i]) ** 2
 
     return at
+
+
+@cache
+def within(points: tuple[Any, ...]) -> Any:
+    """The pairing of a sample with itself, of which one is the same at every step: each pair once."""
+    with mp.workdps(50):
+        pairs = combinations(in_digits(points), 2)
+        return (len(points) + 2 * mp.fsum(starmap(gaussian_of_points, pairs))) / len(points) ** 2
+
+
+def in_digits(points: tuple[Any, ...]) -> list[list[Any]]:
+    return [[number(t) for t in x] for x in points]
+
+
+def gaussian_of_points(x: list[Any], y: list[Any]) -> Any:
+    return mp.exp(-mp.fsum((a - b) ** 2 for a, b in zip(x, y, strict=True)) / (2 * LENGTH**2))
 
 
 # -- families, each as a function of how near its two predictions are ---------------------------------------

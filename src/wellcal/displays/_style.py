@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -322,6 +322,18 @@ def to_svg(figure: Any, *, title: bool = True) -> str:
     written[THEMES["light"].ink] = "currentColor"
     # In tags only: a class may have the name of a colour.
     return _TAG.sub(lambda tag: _COLOUR.sub(lambda found: written.get(found[0], found[0]), tag[0]), text)
+
+
+def lay_out(figure: Any) -> None:
+    """Give all axes the place that they will be drawn at: what drawing begins with, and no more."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        with suppress(ValueError):  # no room, which drawing passes over as well
+            engine.execute(figure)
+    for ax in figure.axes:
+        ax.get_xlim()  # limits that are to follow what is shown do so when they are asked for
+        locator = ax.get_axes_locator()
+        ax.apply_aspect(None if locator is None else locator(ax, None))
 
 
 def _is_title(artist: Any) -> bool:

@@ -11,7 +11,17 @@ import numpy as np
 
 from wellcal._arrays.characters import writable
 from wellcal._arrays.namespaces import NDArray
-from wellcal.displays._style import CYCLE, DASHES, MARKERS, OWN_HEIGHTS, TITLE, Theme, checked_axes, theme_of
+from wellcal.displays._style import (
+    CYCLE,
+    DASHES,
+    MARKERS,
+    OWN_HEIGHTS,
+    TITLE,
+    Theme,
+    checked_axes,
+    lay_out,
+    theme_of,
+)
 from wellcal.displays.cells import fit_into_cell, room_for_lines, root_of, to_be_fitted
 from wellcal.displays.naming import Box, along, free_corner, placed
 from wellcal.displays.wrapping import wrapped_lines
@@ -142,7 +152,7 @@ class Canvas:
         if parts.pop("strip", None) is not None:
             self._write_title()
         self.settle()
-        root_of(self.ax).draw_without_rendering()  # the layout decides how large the axes are
+        lay_out(root_of(self.ax))  # it decides how large the axes are
         corner, unit = self.ax.get_window_extent(), 72.0 / root_of(self.ax).dpi
         extent = (corner.width * unit, corner.height * unit)
         origin = np.array([corner.x0, corner.y0])

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -114,10 +115,16 @@ def known_roles() -> dict[str, Role]:
     >>> roles["probs"].family.__name__
     'Categorical'
     """
+    return dict(_roles_of(tuple(cls for cls in FAMILIES if is_dataclass(cls))))
+
+
+@lru_cache(maxsize=1)
+def _roles_of(families: tuple[type[Predictions], ...]) -> dict[str, Role]:
+    """The same for these: a class says all of it when it is made, and a small file asks fifteen times."""
     found: dict[str, Role] = {}
     for own in (False, True):
-        for cls in FAMILIES:
-            if not is_dataclass(cls) or cls.__name__.startswith("_"):
+        for cls in families:
+            if cls.__name__.startswith("_"):
                 continue
             keyword = vars(cls).get("column_role") or _snake_case(cls.__name__)
             role = Role(keyword, cls)
