@@ -83,6 +83,7 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
     "empty": ("p.csv", b"", "the file is empty"),
     "blank": ("p.csv", b"\n\n\n", "header"),
     "header only": ("p.csv", b"y,mu,sigma\n", "no rows"),
+    "header only, as roles guess it": ("p.csv", b"y,mu,sigma,region\n", "columns but no rows"),
     "header only, and no end of line": ("p.csv", b"y,mu,sigma", "columns but no rows"),
     "decimal commas": (
         "p.csv",

@@ -15,6 +15,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import Selection, apart, select
 from wellcal.predictions import Bernoulli, Predictions
 from wellcal.predictions.cut_by_targets import GROUPS, SEGMENTS
+from wellcal.predictions.fitting import called_in_full
 from wellcal.predictions.guessing import guess_roles, target_columns
 from wellcal.predictions.roles import ColumnReading, known_roles, only_role, resolve
 from wellcal.reading.kinds import Kinds
@@ -347,6 +348,7 @@ def found_columns(
         raise ValueError(
             f"column {both!r} is both the target and part of the predictions; name other columns"
         )
+    found = called_in_full(table, targets.names, found)
     return targets, found.normalised() if normalise else found
 
 
