@@ -486,8 +486,8 @@ def _refuse_one_more(name: str, row: list[str], before: str = "") -> None:
     if first == "1" or not says_number(first.replace(",", ".")):
         raise ReadError(
             f"{name}: {before}the lines have one entry more than the header: they may begin with names of "
-            f"rows, such as {first[:40]!r}; write the file without these (R: write.csv(x, row.names = FALSE)),"
-            " or a name for them into the header"
+            f"rows, such as {first[:40]!r}; write the file without these (R: write.csv(x, row.names = FALSE))"
+            ", or a name for them into the header"
         )
 
 
