@@ -389,7 +389,8 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     if type(targets) is np.ndarray and targets.ndim == 1 and not is_traced(ok):
         strange = targets[~to_numpy(ok)]
         remedy += about_strange(strange.tolist(), known.tolist(), name) if strange.size else ""
-        remedy += _from_one(targets, len(known)) if strange.size and _are_numbered(batch) else ""
+        if strange.size and known.tolist() == list(range(len(known))):
+            remedy += _from_one(targets, len(known))
     check_rows(name, targets, ok, "is not among the classes", remedy)
     return index
 
