@@ -725,10 +725,10 @@ def test_events_of_which_some_are_missing_are_no_numbers() -> None:
 
 def test_classes_that_are_counted_from_one() -> None:
     probs = np.full((4, 3), 1.0 / 3.0)
+    frame = pd.DataFrame(probs, columns=["p_0", "p_1", "p_2"])
     for y in ([1, 2, 3, 3], [1.0, 2.0, 3.0, 3.0]):
-        with pytest.raises(
-            ValueError, match=r"classes are 0, 1, 2; if these are counted from 1, subtract 1$"
-        ):
-            wc.ece(np.array(y), probs)
+        for pred in (probs, wc.as_predictions(frame, probs="p_*")):
+            with pytest.raises(ValueError, match=r"0, 1, 2; if these are counted from 1, subtract 1$"):
+                wc.ece(np.array(y), pred)
     with pytest.raises(ValueError, match=r"classes are 0, 1, 2$"):
         wc.ece(np.array([0, 2, 3, 3]), probs)
