@@ -120,6 +120,10 @@ def taken_cases(
     """Cases from columns that were found; rows without a value are counted in those `beside` them too."""
     further = further_columns(table, others, targets.names)
     used = list(dict.fromkeys([*targets.names, *found.columns, *further.values(), *beside]))
+    words: Mapping[str, str] = others if isinstance(others, Mapping) else {}
+    weights = [column for name, column in further.items() if words.get(name, "").lstrip("-") == "weights"]
+    if any(table.texts(column) for column in weights):
+        table.numbers_or_nan(weights)  # an error that says where, and what the entry looks like
     if not drop_missing:
         try:
             return _taken(table, targets, found, further)

@@ -241,6 +241,12 @@ def test_targets_may_be_called_by_the_whole_names_of_columns(run: Run, tmp_path:
     assert read_cases(path, "kind", probs="a_*").pred.labels().tolist() == ["a_b", "b"]
 
 
+def test_weights_that_are_texts_are_refused_with_the_entry(run: Run) -> None:
+    text = "y;p;ead\n1;0,5;14.420,22\n0;0,5;2.546,23\n"
+    done = run("scores", "-", "--decimal", ",", "--weights", "ead", text=text, expect=2)
+    assert "column 'ead' must hold numbers, found text or objects ('14.420,22' in row 1)" in done.stderr
+
+
 def test_weights_segments_and_groups(run: Run, folder: Path) -> None:
     cases = read_cases(
         folder / "preds.csv", "y", normal=("mu", "sigma"), others=["weight", "patient", "region"]
