@@ -79,10 +79,31 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
         r"line 1 \('# model 3'\) is not a header",
     ),
     "blanks between columns": ("p.csv", GOOD.replace(b",", b" "), "separated by blanks; give delimiter=' '"),
+    "names of rows, which the header has no name for": (
+        "p.csv",
+        b'"y","mu","sigma"\n"1",0,1,1\n"2",0,1,1\n',
+        r"may begin with names of rows, such as '1'; .*row.names = FALSE",
+    ),
+    "names of rows, and blanks between columns": (
+        "p.txt",
+        b'"y" "mu" "sigma"\n"Mazda" 0 1 1\n',
+        "separated by blanks, and the lines have one entry more than the header: .* such as 'Mazda'",
+    ),
+    "a delimiter at the end of lines": (
+        "p.csv",
+        b"y,mu,sigma\n0,1,1,\n0,1,1,\n",
+        "end with a delimiter, and",
+    ),
+    "a point for a missing value": (
+        "p.csv",
+        b"y,mu,sigma\n0,1,1\n0,.,1\n",
+        r"'mu' .*'\.' in row 2 \(line 3\)\); if '\.' says that a value is missing, leave the entry empty",
+    ),
     "many blanks between columns": ("p.csv", GOOD.replace(b",", b"   "), "by blanks; write a comma"),
     "empty": ("p.csv", b"", "the file is empty"),
     "blank": ("p.csv", b"\n\n\n", "header"),
     "header only": ("p.csv", b"y,mu,sigma\n", "no rows"),
+    "header only, as roles guess it": ("p.csv", b"y,mu,sigma,region\n", "columns but no rows"),
     "header only, and no end of line": ("p.csv", b"y,mu,sigma", "columns but no rows"),
     "decimal commas": (
         "p.csv",

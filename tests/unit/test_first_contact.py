@@ -715,3 +715,20 @@ def test_grades_that_no_column_predicts_are_told() -> None:
         told = wc.brier(three, named)
     with warnings.catch_warnings(action="error"):
         assert float(wc.brier(three.remove_unused_categories(), named)) == float(told)
+
+
+def test_events_of_which_some_are_missing_are_no_numbers() -> None:
+    with pytest.raises(ValueError, match=r"y is not finite in row 0: found nan") as found:
+        wc.ece(np.array([np.nan, 1.0, 0.0, 1.0]), np.array([0.2, 0.7, 0.4, 0.9]))
+    assert "point predictions" not in str(found.value)
+
+
+def test_classes_that_are_counted_from_one() -> None:
+    probs = np.full((4, 3), 1.0 / 3.0)
+    frame = pd.DataFrame(probs, columns=["p_0", "p_1", "p_2"])
+    for y in ([1, 2, 3, 3], [1.0, 2.0, 3.0, 3.0]):
+        for pred in (probs, wc.as_predictions(frame, probs="p_*")):
+            with pytest.raises(ValueError, match=r"0, 1, 2; if these are counted from 1, subtract 1$"):
+                wc.ece(np.array(y), pred)
+    with pytest.raises(ValueError, match=r"classes are 0, 1, 2$"):
+        wc.ece(np.array([0, 2, 3, 3]), probs)

@@ -451,6 +451,15 @@ def test_segments_from_data_frames() -> None:
     assert groups({"year": np.full(N, 2024)}) == [("for year = 2024", N)]
 
 
+def test_cases_of_the_later_part_of_a_frame_have_its_labels() -> None:
+    later = pd.DataFrame({"y": np.arange(9.0), "mu": np.arange(9.0), "sigma": 1.0})[4:]
+    data = gathered(later.y, wc.Normal(later.mu, later.sigma))
+    assert [data.label(row) for row in range(2)] == ["4", "5"]
+    assert gathered(np.arange(9.0), wc.Normal(np.arange(9.0), 1.0)).label(0) is None
+    first = later.reset_index(drop=True)
+    assert gathered(first.y, wc.Normal(first.mu, first.sigma)).label(0) is None
+
+
 def test_rows_are_matched_by_label() -> None:
     index = pd.Index([f"case {k}" for k in range(N)])
     order = np.random.default_rng(0).permutation(N)
@@ -547,6 +556,7 @@ def test_what_was_not_looked_for_looked_at_no_part_of_the_cases(monkeypatch: pyt
     found = wc.report(Y, HONEST, **FAST)
     assert not found.best.rejected
     assert found.best.where == "groups are not looked for where no miscalibration is found"
+    assert where(found.best).more.startswith("Groups of cases are not looked for")
     assert not any("groups" in said for said in found.sampled)
     assert any(
         "The search for groups looked at 40 of" in said for said in wc.report(Y, NARROW, **FAST).sampled
@@ -696,8 +706,9 @@ def test_where_does_not_deny_what_a_finding_says() -> None:
     """A trend says for which predictions it holds, also where no group stands out by itself."""
     found = wc.report(Y, NARROW, **FAST).best
     trend = Finding("a (1 to 2) where b", "trend of the spread", "a where b", 1.5, (1.0, 2.0), 0.95, 0.01)
-    shown = replace(found, test=replace(found.test, findings=(trend,)), worst_groups=(), witness=None)
+    shown = replace(found, test=replace(found.test, findings=(trend,)), worst_groups=())
     assert shown.where == "a where b; no single group stands out beyond that"
+    assert replace(shown, witness=None).where == "a where b"
     assert (where(shown).main, where(shown).more) == ("It depends on the prediction", "A where b.")
 
 
@@ -742,6 +753,17 @@ def test_what_cannot_honour_clusters_says_so(patients: Any) -> None:
     assert found.best.mended is None
     told = " ".join(found.best.left_out)
     assert "Groups of cases were not looked for: the search takes cases as independent" in told
+    page = found.to_html()
+    for part in ('id="where"', 'id="segments"'):
+        assert part in page
+    about = page.partition('id="where"')[2].partition('id="segments"')[0]
+    assert "Groups of cases were not looked for: the search" in about  # and no denial that there are any
+    assert "shown to be worse" not in page
+    told_first = where(found.best)
+    assert re.fullmatch(r"Miscalibrated in \d segments? of 3", told_first.main)
+    assert told_first.href == "#segments"
+    without = where(replace(found.best, segments=None))
+    assert (without.main, without.more[:10]) == ("Not looked for", "The search")
     assert "Recalibration was not tried: its folds take cases as independent" in told
     assert "too narrow for clusters" in told
     assert "clusters, of which there are 30, are independent" in found.choices.hypothesis

@@ -195,6 +195,9 @@ def test_frames_that_are_none() -> None:
         wc.as_predictions(pd.DataFrame([[1, 2]], columns=["a", "a"]), poisson="a")
     with pytest.raises(ValueError, match="no rows"):
         wc.as_predictions(pd.DataFrame({"a": [1.0]})[:0], poisson="a")
+    for make in FRAMES.values():
+        with pytest.raises(ValueError, match=r"^the data frame has no rows"):
+            wc.guess_roles(make({"y": np.zeros(0), "mu": np.zeros(0), "sigma": np.zeros(0)}))
 
 
 # -- targets -----------------------------------------------------------------------------------------------

@@ -236,6 +236,13 @@ class Table:
             "name another column, or convert it first"
         )
 
+    def texts(self, name: str) -> set[str]:
+        """All different texts of a column; none where it holds something else."""
+        if self.is_numeric(name) or self.holds_lists(name):
+            return set()
+        found: list[Any] = self._column(name).unique().to_list()
+        return {item for item in found if isinstance(item, str) and not _no_value(item)}
+
     # -- what is missing -----------------------------------------------------------------------
 
     def missing(self, name: str) -> NDArray:

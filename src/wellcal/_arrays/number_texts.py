@@ -16,6 +16,8 @@ SAYS_MISSING = frozenset(
 )
 """What says, among numbers of a text file, that a value is missing; among texts NA may be North America."""
 
+_MAY_SAY_MISSING = frozenset((".", "-", "--", "?", "*", "None", "none", "NONE", "<NA>", "NaT", "missing"))
+
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", re.ASCII)
 _NOT_FINITE = re.compile(r"\s*[-+]?(inf|infinity|nan)\s*", re.ASCII | re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+(\.\d{3})*,\d+([eE][-+]?\d+)?\s*", re.ASCII)
@@ -88,11 +90,15 @@ def about_entry(text: str, column: Sequence[Any], decimal: str = ".") -> str:
     --------
     >>> about_entry("25%", ["25%"]), about_entry("abc", ["0.5", "abc"]), about_entry("abc", ["abc"])
     ('write shares without the sign, such as 0.25 for 25%', 'mend that entry, or name another column', '')
+    >>> about_entry(".", ["0.5", "."])
+    "if '.' says that a value is missing, leave the entry empty"
     """
     if remedy := about_comma(text, column) if decimal == "." else _about_point(text):
         return remedy
     if text.rstrip().endswith("%") and says_number(text.rstrip()[:-1], decimal):
         return "write shares without the sign, such as 0.25 for 25%"
+    if text.strip() in _MAY_SAY_MISSING:
+        return f"if {text.strip()!r} says that a value is missing, leave the entry empty"
     known = any(says_number(other, decimal) for other in column)
     return "mend that entry, or name another column" if known else ""
 

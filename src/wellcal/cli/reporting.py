@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,8 +25,9 @@ def run(
     names: Names = None,
 ) -> None:
     """Report."""
-    import wellcal as wc
-    from wellcal.reporting._report import TESTED
+    from wellcal.reading.places import called_by_row
+    from wellcal.reporting._report import TESTED, report_of
+    from wellcal.reporting.data import gathered
 
     if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"{out}: a report is written as a page; give a name that ends in .html")
@@ -33,9 +35,8 @@ def run(
     models: Any = cases.models
     if len(cases.models) == 1 and names is None:
         (models,) = cases.models.values()
-    found = wc.report(
-        cases.y,
-        models,
+    found = report_of(
+        replace(gathered(cases.y, models), called=called_by_row(cases.rows)),
         segments=segment_columns(cases, given),
         recalibrate=recalibrate,
         groups=column_of(cases, given.groups),

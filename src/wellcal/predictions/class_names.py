@@ -206,6 +206,8 @@ def about_strange(labels: list[Any], classes: list[Any], name: str) -> str:
     '; what is missing: drop its row of y and of the predictions'
     >>> about_strange(["cow"], ["p_cat", "p_cow"], "y")
     '; if these are names of columns, give as_predictions(frame, probs="p_*")'
+    >>> about_strange(["class_1"], [0, 1], "y")
+    "; if these are names of columns, give as_predictions(frame, probs=['class_0', 'class_1'])"
     >>> about_strange(["dog"], ["p_cat", "p_cow"], "y"), about_strange(["1"], ["01", "02"], "y")
     ('', '')
     >>> print(about_strange(["1.100"], ["1.1", "1.10"], "y"))
@@ -213,7 +215,11 @@ def about_strange(labels: list[Any], classes: list[Any], name: str) -> str:
     """
     if any(is_missing(label) or str(label) in _WRITTEN for label in labels):
         return f"; what is missing: drop its row of {name} and of the predictions"
-    if not all(isinstance(label, str) for label in (*classes, *labels)):
+    if not all(isinstance(label, str) for label in labels):
+        return ""
+    if columns := _columns_of(labels, classes):
+        return f"; if these are names of columns, give as_predictions(frame, probs={columns!r})"
+    if not all(isinstance(label, str) for label in classes):
         return ""
     numbers = Counter(float(name) for name in classes if says_number(name))
     for label in dict.fromkeys(labels) if max(numbers.values(), default=1) > 1 else ():
@@ -231,6 +237,18 @@ def about_strange(labels: list[Any], classes: list[Any], name: str) -> str:
         if named and all(f"{beginning}{label}" in classes for label in strange):
             return f'; if these are names of columns, give as_predictions(frame, probs="{beginning}*")'
     return ""
+
+
+def _columns_of(labels: list[Any], classes: list[Any]) -> list[str]:
+    """Columns that some labels are called by, where all begin alike and end as classes do; a few of them."""
+    first = labels[0]
+    for name in map(str, classes):
+        beginning = first.removesuffix(name)
+        if name and beginning != first and any(map(str.isalpha, beginning)):
+            columns = [f"{beginning}{one}" for one in classes]
+            if set(labels) <= set(columns):
+                return columns if len(columns) <= 4 else []
+    return []
 
 
 def checked_labels(classes: Any, count: int, of_what: str = "columns of probs") -> NDArray:

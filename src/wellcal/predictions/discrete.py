@@ -389,6 +389,8 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     if type(targets) is np.ndarray and targets.ndim == 1 and not is_traced(ok):
         strange = targets[~to_numpy(ok)]
         remedy += about_strange(strange.tolist(), known.tolist(), name) if strange.size else ""
+        if strange.size and known.tolist() == list(range(len(known))):
+            remedy += _from_one(targets, len(known))
     check_rows(name, targets, ok, "is not among the classes", remedy)
     return index
 
@@ -400,6 +402,12 @@ def _or_numbers(targets: NDArray, count: int) -> str:
         return ""
     numbers = ", ".join(str(first + k) for k in range(min(count, 6))) + (", ..." if count > 6 else "")
     return f", or, if its numbers count the classes in this order, classes=[{numbers}]"
+
+
+def _from_one(targets: NDArray, count: int) -> str:
+    """What to say of targets that may count the classes from 1."""
+    counted = targets.dtype.kind in "iuf" and bool(np.isin(targets, np.arange(1, count + 1)).all())
+    return "; if these are counted from 1, subtract 1" if counted else ""
 
 
 def _are_numbered(batch: Bernoulli | Categorical) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -87,6 +88,30 @@ def _fits(y: NDArray, reading: ColumnReading) -> bool:
     if y.dtype.kind == "f" and issubclass(reading.role.family, Bernoulli):
         return len(_broken(y)) <= 2  # two may be classes, and one may be mistyped
     return True
+
+
+def called_in_full(table: Table, targets: Sequence[str], reading: ColumnReading) -> ColumnReading:
+    """A reading whose classes are called by the whole names of their columns, where all targets are.
+
+    What the star of ``class_*`` stands for, or a range, has the names of classes otherwise.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from wellcal.predictions.roles import resolve
+    >>> table = Table(pd.DataFrame({"y": ["class_1"], "class_0": [0.3], "class_1": [0.7]}))
+    >>> called_in_full(table, ["y"], resolve(table.names, "probs", "class_*")).batch(table).labels().tolist()
+    ['class_0', 'class_1']
+    """
+    parts = tuple(called_in_full(table, targets, part) for part in reading.parts)
+    source = None if reading.labels_from is None else reading.sources[reading.labels_from]
+    if not isinstance(source, Selection) or source.parts == source.names:
+        return replace(reading, parts=parts)
+    known: set[str] = table.texts(targets[0]) if len(targets) == 1 else set()
+    if not known or not known.issubset(source.names) or not known.isdisjoint(source.parts):
+        return replace(reading, parts=parts)
+    whole = replace(source, parts=source.names)
+    return replace(reading, parts=parts, sources={**reading.sources, str(reading.labels_from): whole})
 
 
 def _may_be_labels(y: NDArray) -> bool:

@@ -113,6 +113,8 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     <Normal: 2 predictions>
     """
     table = Table(frame)
+    if not len(table):
+        raise ValueError("the data frame has no rows: at least one is needed")
     known = target_columns(table) if target is None else target
     targets = select(table.names, known, "target").names
     rest = {name: name.lower() for name in table.names if name not in targets}

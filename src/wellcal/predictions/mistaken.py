@@ -50,8 +50,8 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
     'did you swap y and pred? the order is (y, pred), truth first'
     >>> likely_mistake([[0, 1], [1, 0]], [[0.2, 0.8], [0.7, 0.3]])
     'is y one-hot? give y.argmax(axis=1)'
-    >>> likely_mistake([0, 3], [0.2, 0.7])
-    ''
+    >>> likely_mistake([0, 3], [0.2, 0.7]), likely_mistake([0.0, 1.0, np.nan], [0.2, 0.7, 0.4])
+    ('', '')
     """
     try:
         if _swapped(y, pred):
@@ -99,7 +99,10 @@ def _one_hot(targets: NDArray) -> bool:
 
 def _points(targets: NDArray, pred: Any) -> bool:
     """Whether targets are numbers, and predictions one number for each, which is no probability."""
-    if targets.ndim != 1 or targets.dtype.kind not in "fiu" or len(np.unique(targets)) <= 2:
+    if targets.ndim != 1 or targets.dtype.kind not in "fiu":
+        return False
+    known = targets[np.isfinite(targets)]  # events of which some are missing are events
+    if len(np.unique(known)) <= 2:
         return False
     given = getattr(pred, "probs", pred)
     if issubclass(type(given), tuple) or _describes(given):
@@ -107,7 +110,7 @@ def _points(targets: NDArray, pred: Any) -> bool:
     predicted = to_numpy(plain_array(given, "pred"))
     if predicted.dtype.kind not in "fiub" or predicted.shape not in (targets.shape, (len(targets), 1)):
         return False
-    return not _are_labels(targets) or bool(((predicted < 0) | (predicted > 1)).any())
+    return not _are_labels(known) or bool(((predicted < 0) | (predicted > 1)).any())
 
 
 def _describes(y: Any) -> bool:

@@ -15,6 +15,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.selecting import Selection, apart, select
 from wellcal.predictions import Bernoulli, Predictions
 from wellcal.predictions.cut_by_targets import GROUPS, SEGMENTS
+from wellcal.predictions.fitting import called_in_full
 from wellcal.predictions.guessing import guess_roles, target_columns
 from wellcal.predictions.roles import ColumnReading, known_roles, only_role, resolve
 from wellcal.reading.kinds import Kinds
@@ -119,6 +120,10 @@ def taken_cases(
     """Cases from columns that were found; rows without a value are counted in those `beside` them too."""
     further = further_columns(table, others, targets.names)
     used = list(dict.fromkeys([*targets.names, *found.columns, *further.values(), *beside]))
+    words: Mapping[str, str] = others if isinstance(others, Mapping) else {}
+    weights = [column for name, column in further.items() if words.get(name, "").lstrip("-") == "weights"]
+    if any(table.texts(column) for column in weights):
+        table.numbers_or_nan(weights)  # an error that says where, and what the entry looks like
     if not drop_missing:
         try:
             return _taken(table, targets, found, further)
@@ -347,6 +352,7 @@ def found_columns(
         raise ValueError(
             f"column {both!r} is both the target and part of the predictions; name other columns"
         )
+    found = called_in_full(table, targets.names, found)
     return targets, found.normalised() if normalise else found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import numpy as np
 
@@ -59,6 +59,17 @@ def naming_file(
         if isinstance(error, RowError):
             told = error.told(lambda row: _place(path, start + _at(rows, row), format))
         raise ReadError(f"{name}: {told}") from error
+
+
+def called_by_row(rows: NDArray | None) -> Callable[[int], str]:
+    """What cases of a file are called, given which of its rows were kept; None where all were.
+
+    Examples
+    --------
+    >>> called_by_row(None)(0), called_by_row(np.array([3, 1234]))(1)
+    ('row 1', 'row 1,235')
+    """
+    return lambda case: f"row {_at(rows, case) + 1:,}"
 
 
 class RowsSeen:

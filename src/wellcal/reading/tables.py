@@ -119,7 +119,10 @@ def _asked(text: TextFile, kinds: Callable[[Any], Kinds]) -> Kinds:
         with contextlib.suppress(TypeError, ValueError):  # all rows may say more, or have the same error
             return kinds(first)
     text.source = text.source.in_hand()
-    return kinds(text.table())
+    rows = text.table()
+    if rows.num_rows == 0:
+        raise no_rows(text.source.name)
+    return kinds(rows)
 
 
 def read_batches(

@@ -28,7 +28,7 @@ from wellcal.reporting.examples import groups_of_all, worst_groups
 from wellcal.reporting.mending import mended
 from wellcal.reporting.numbers import ece_of, error_of, numbers_of, scores_of
 from wellcal.reporting.pieces import Mended, Segments, WorstGroup
-from wellcal.reporting.result import ModelReport, Report
+from wellcal.reporting.result import NOT_SEARCHED, ModelReport, Report
 from wellcal.reporting.segmenting import Segment, by_segment, in_part, segments_from
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.compute import enough_resamples
@@ -39,9 +39,6 @@ TESTED = 50_000
 
 TESTED_IN_CLUSTERS = 20_000
 """The same where they come in clusters: random signs of these visit all pairs of cases."""
-
-NOT_SEARCHED = "Groups of cases were not looked for"
-"""How the sentence begins that says why."""
 
 BANDS = "Limits of coverage, and bands of pictures, are those of independent cases: too narrow for clusters."
 """What a report of clusters does not honour them in."""
@@ -135,10 +132,29 @@ def report(
             "weights: a report cannot honour them, since its tests, limits of coverage and recalibration "
             "count all cases alike; give them to wc.nll, wc.crps, wc.brier, wc.skce, wc.compare or wc.witness"
         )
+    return report_of(
+        gathered(y, pred),
+        segments=segments,
+        recalibrate=recalibrate,
+        groups=groups,
+        rng=rng,
+        n_resamples=n_resamples,
+    )
+
+
+def report_of(
+    data: Data,
+    *,
+    segments: object = None,
+    recalibrate: bool = False,
+    groups: object = None,
+    rng: int | np.random.Generator | None = None,
+    n_resamples: int | None = None,
+) -> Report:
+    """:func:`report` of cases that were gathered, and may be called otherwise than by their numbers."""
     recalibrate = flag(recalibrate, "recalibrate")
     count = None if n_resamples is None else enough_resamples(n_resamples, ALPHA)
     seed = _seed(rng)
-    data = gathered(y, pred)
     data = data if groups is None else data.in_clusters(groups)
     parts: list[Segment] = []
     notes: list[str] = []

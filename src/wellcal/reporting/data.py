@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -82,6 +82,8 @@ class Data:
         Whether the models were given by name.
     y, given
         Targets and predictions as they were given.
+    called
+        What cases are called, by their numbers; None where their labels say it.
     """
 
     models: tuple[ModelData, ...]
@@ -89,13 +91,16 @@ class Data:
     named: bool
     y: Any
     given: tuple[object, ...]
+    called: Callable[[int], str] | None = None
 
     def __len__(self) -> int:
         return len(self.models[0])
 
     def label(self, row: int) -> str | None:
         """The label of a case, where cases have labels other than their numbers."""
-        if self.index is None or type(self.index).__name__ == "RangeIndex":
+        if self.called is not None:
+            return self.called(row)
+        if self.index is None or _counts_from_zero(self.index):
             return None
         return str(self.index[row])
 
@@ -129,6 +134,11 @@ class Data:
     def fingerprint(self) -> str:
         """SHA-256 of targets and of the parameters of all predictions, in their order."""
         return fingerprint((model.name, model.targets, model.predictions) for model in self.models)
+
+
+def _counts_from_zero(index: Labels) -> bool:
+    """Whether labels are the numbers of cases; those of the later part of a frame are others."""
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
 def gathered(y: object, pred: object) -> Data:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from wellcal._arrays.round_numbers import how_many
 from wellcal.reporting.mending import NOT_TRIED
 from wellcal.reporting.pieces import Mended
-from wellcal.reporting.result import ModelReport, Report
+from wellcal.reporting.result import NOT_SEARCHED, ModelReport, Report
 from wellcal.reporting.view import Said, Tile, said
 
 WRONG, SLIGHT, OPEN, COMPARED = "wrong", "slight", "open", "compared"
@@ -71,12 +71,16 @@ def where(model: ModelReport) -> Tile:
     """The worst group."""
     title, href = "Where", "#where"
     go = "Picture and examples" if model.worst_groups else "What was looked at"
-    if not model.rejected:
-        return Tile(title, "No group stands out", "What is largest by chance is no finding.", href, go)
-    if not model.worst_groups and model.placed is not None:
-        return Tile(
-            title, "It depends on the prediction", sentence(model.placed.short), "#findings", "Picture"
-        )
+    if not model.worst_groups:
+        if model.rejected and model.placed is not None:
+            depends = "It depends on the prediction"
+            return Tile(title, depends, sentence(model.placed.short), "#findings", "Picture")
+        if model.segments is not None and model.segments.rejected:
+            main, _, which = model.segments.verdict.partition(": ")
+            return Tile(title, main, sentence(which), "#segments", "Segment by segment")
+        if why := model.not_searched:
+            told = sentence(why.removeprefix(f"{NOT_SEARCHED}: "))
+            return Tile(title, "Not looked for", told, "", "")
     some = "" if model.searched is None else f" Looked for in {how_many(model.searched)} drawn at random"
     if not model.worst_groups:
         told = "No group of cases is shown to be worse than the others."

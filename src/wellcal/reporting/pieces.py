@@ -29,7 +29,8 @@ class ExampleCase(Presentable):
     row
         Its position among the cases as they were given, from 0.
     label
-        Its label in the index of a data frame; None where there is none.
+        Its label in the index of a data frame, or its row in a file, "row 7", counted from 1; None where
+        there is neither.
     predicted
         What the model said: "0.83 for cat, 0.10 for dog", "mean 3.2, 90% between 1.1 and 5.4".
     observed

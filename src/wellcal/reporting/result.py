@@ -38,6 +38,9 @@ PLACED = {CENTRE_TREND, SPREAD_TREND, "trend of the correlation", "group", CLASS
 
 _NEARLY_ALL = 0.95  # share of cases that a group has which is no place
 
+NOT_SEARCHED = "Groups of cases were not looked for"
+"""How the sentence begins that says why."""
+
 ALL_KINDS = "errors of all kinds together"
 """What the size of an error is about that was not found."""
 
@@ -170,8 +173,21 @@ class ModelReport(Presentable):
                 return f"everywhere: {worst.statement.replace(' in all cases', '')}"
             return f"nearly everywhere: {worst.statement}" if worst.share > _NEARLY_ALL else worst.statement
         if self.placed is not None:
-            return f"{self.placed.short}; no single group stands out beyond that"
-        return "no group of cases stands out" if self.witness is not None else "not known"
+            beyond = "; no single group stands out beyond that" if self.witness is not None else ""
+            return f"{self.placed.short}{beyond}"
+        return "no group of cases stands out" if self.witness is not None else "groups were not looked for"
+
+    @property
+    def not_searched(self) -> str:
+        """Why groups of cases were not looked for, in one sentence; empty where they were."""
+        if not self.rejected:
+            return (
+                "Groups of cases are not looked for where no miscalibration is found: what is largest by "
+                "chance is no finding."
+            )
+        if self.witness is not None:
+            return ""
+        return next((text for text in self.left_out if text.startswith(NOT_SEARCHED)), f"{NOT_SEARCHED}.")
 
     def to_dict(self) -> dict[str, Any]:
         """All but single cases, as plain values, ready for JSON."""

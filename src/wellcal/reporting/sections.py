@@ -237,14 +237,14 @@ def _where(report: Report, album: Album) -> Iterator[Part]:
     blocks: list[Block] = []
     for model, figures, heading in _by_model(report, album):
         if not model.rejected:
-            texts = ["No group of cases is shown to be off. What is largest by chance is no finding."]
-            blocks.append(Texts(texts, heading=heading))
+            blocks.append(Texts([model.not_searched], heading=heading))
             for name in ("groups", "map"):
                 figures.pop(name, None)
             continue
         if not model.worst_groups:
             figures.pop("groups", None)  # of what is largest by chance
-            blocks.append(Texts(["No group of cases is shown to be worse than the others."], heading=heading))
+            told = model.not_searched or "No group of cases is shown to be worse than the others."
+            blocks.append(Texts([told], heading=heading))
             heading = ""
         shown = album.all_of(figures, "groups", "map")
         if shown:

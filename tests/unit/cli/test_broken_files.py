@@ -61,6 +61,14 @@ def test_what_is_said_is_that_of_the_readers(run: Run, tmp_path: Path) -> None:
         assert wanted in sentence(run("test", str(tmp_path / name), *MODEL, expect=2))
 
 
+def test_a_header_says_that_there_are_no_rows_also_where_roles_are_guessed(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("y,mu,sigma,region\n")
+    for command in (["test"], ["report"], ["scores"], ["witness", "--segments", "region"]):
+        said = sentence(run(command[0], str(path), *command[1:], expect=2))
+        assert "there are columns but no rows; write at least one case" in said
+
+
 def test_what_is_no_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is a folder" in sentence(run("test", str(tmp_path), expect=2))
     assert "there is no such file" in sentence(run("scores", str(tmp_path / "a.csv"), expect=2))

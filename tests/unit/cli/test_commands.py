@@ -210,6 +210,43 @@ def test_missing_values_are_refused_or_counted(run: Run) -> None:
     assert json.loads(done.stdout)["dropped"] == 2
 
 
+def test_examples_of_a_report_are_named_by_their_rows_in_the_file(run: Run, tmp_path: Path) -> None:
+    """Counted from 1, as in errors, and with those that were dropped."""
+    rng = np.random.default_rng(0)
+    y = np.round(rng.normal(np.repeat([0.0, 4.0], 15), 1.0), 4)
+    lines = [f"{a},{b},1.0" for a, b in zip(y, np.repeat([0.0, 1.0], 15), strict=True)]
+    lines[10:10] = [",0.0,1.0"] * 7
+    path, found = tmp_path / "rows.csv", tmp_path / "found.json"
+    path.write_text("\n".join(["y,mu,sigma", *lines, ""]))
+    run("report", str(path), "--drop-missing", "--json", str(found))
+    groups = json.loads(found.read_text())["result"]["models"][0]["worst_groups"]
+    examples = [example for group in groups for example in group["examples"]]
+    assert examples
+    for example in examples:
+        row = int(example["label"].removeprefix("row "))
+        assert lines[row - 1].split(",")[0] == f"{y[example['row']]}"
+        assert float(example["observed"]) == pytest.approx(y[example["row"]], rel=0.01)
+
+
+def test_targets_may_be_called_by_the_whole_names_of_columns(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("kind,class_0,class_1\n" + "class_0,0.8,0.2\nclass_1,0.3,0.7\n,0.5,0.5\n" * 4)
+    for columns in ("class_*", "class_0:class_1"):
+        for command in ("scores", "monitor"):
+            run(command, str(path), "--target", "kind", "--probs", columns, "--drop-missing")
+    path.write_text("kind,a_a_b,a_b,b\na_b,0.5,0.3,0.2\n")  # what the star stands for goes first
+    cases = read_cases(path, "kind", probs=["a_a_b", "a_b", "b"])
+    assert cases.pred.labels().tolist() == ["a_a_b", "a_b", "b"]
+    path.write_text("kind,a_a_b,a_b\na_b,0.5,0.5\n")
+    assert read_cases(path, "kind", probs="a_*").pred.labels().tolist() == ["a_b", "b"]
+
+
+def test_weights_that_are_texts_are_refused_with_the_entry(run: Run) -> None:
+    text = "y;p;ead\n1;0,5;14.420,22\n0;0,5;2.546,23\n"
+    done = run("scores", "-", "--decimal", ",", "--weights", "ead", text=text, expect=2)
+    assert "column 'ead' must hold numbers, found text or objects ('14.420,22' in row 1)" in done.stderr
+
+
 def test_weights_segments_and_groups(run: Run, folder: Path) -> None:
     cases = read_cases(
         folder / "preds.csv", "y", normal=("mu", "sigma"), others=["weight", "patient", "region"]
