@@ -69,6 +69,11 @@ class BentUnits(Units):
         super().__init__(predictions)
         self._line = line
 
+    def among(self, cases: NDArray) -> BentUnits:
+        """The same of some cases, whose scores bend as their own predictions do."""
+        assert self._predictions is not None
+        return BentUnits(self._predictions[cases], self._line)
+
     def shift(self, mean: float) -> float:
         """How far means of targets lie above those of their predictions where they are only moved."""
         return float(self._solved(mean, None).sizes[0])

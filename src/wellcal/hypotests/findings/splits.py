@@ -110,6 +110,19 @@ class Side(NamedTuple):
         """How far it is from zero, in standard errors."""
         return abs(self.value) / self.error if self.error > 0.0 else 0.0
 
+    def or_as(self, other: Side, reach: float) -> Side:
+        """The same with an interval, of so many standard errors, that holds those of both.
+
+        Examples
+        --------
+        >>> none = np.zeros(2)
+        >>> Side(1.0, 0.5, none).or_as(Side(0.0, 0.25, none), 2.0)[:2]
+        (0.75, 0.625)
+        """
+        low = min(side.value - reach * side.error for side in (self, other))
+        high = max(side.value + reach * side.error for side in (self, other))
+        return self._replace(value=0.5 * (low + high), error=0.5 * (high - low) / reach)
+
 
 Measure = Callable[[NDArray], tuple[float, NDArray]]
 """From values of some cases to their quantity, and to what each of them adds to its error."""
@@ -122,6 +135,11 @@ class Contrast(NamedTuple):
     inside: Side
     outside: Side
     difference: Side
+
+    def or_as(self, other: Contrast, reach: float) -> Contrast:
+        """The same where quantities are had in two ways, with intervals that hold both."""
+        sides = (one.or_as(two, reach) for one, two in zip(self[1:], other[1:], strict=True))
+        return Contrast(self.split, *sides)
 
 
 def contrast_of(
