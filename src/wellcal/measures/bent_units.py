@@ -19,7 +19,7 @@ from scipy import special
 from wellcal._arrays.domains import nonnegative, unit_interval
 from wellcal._arrays.namespaces import NDArray
 from wellcal.measures.normal_scores import are_normal
-from wellcal.measures.score_units import PLAIN, WEIGHTS, Units
+from wellcal.measures.score_units import PLAIN, WEIGHTS, Sizes, Units
 from wellcal.predictions import Predictions
 from wellcal.predictions.alterations import MEANS, SPREADS, centre_and_scale, kind_of_error
 
@@ -86,13 +86,6 @@ class BentUnits(Units):
         """Both, from the mean and the logarithm of the spread of scores, and how they change with these."""
         return self._solved(mean, spread)
 
-    def residuals(self, targets: NDArray) -> NDArray | None:
-        """Targets of all cases in units of their predictions; None where these have no finite moments."""
-        if self._predictions is None or not self._has_moments:
-            return None
-        centre, spread = centre_and_scale(self._predictions)
-        return (targets - centre) / spread
-
     # -- targets that are moved and stretched ------------------------------------------------------
 
     @cached_property
@@ -151,16 +144,6 @@ class BentUnits(Units):
         slopes[~free] = np.eye(2)[~free]
         inverse = np.linalg.pinv(slopes)
         return Sizes(sizes, of_sizes @ inverse), np.where(free, wanted - scores, 0.0), inverse
-
-
-class Sizes(NamedTuple):
-    """How far targets are off in units of the predicted spread, and the log ratio of spreads.
-
-    `slopes` ``(2, 2)`` say how they change with the mean and the log spread of scores.
-    """
-
-    sizes: NDArray
-    slopes: NDArray
 
 
 def _moments(targets: NDArray) -> tuple[NDArray, NDArray]:

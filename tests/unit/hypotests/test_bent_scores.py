@@ -95,3 +95,26 @@ def test_a_shift_makes_no_trend_of_the_spread():
         assert one.kind != "trend of the spread"
         low, high = one.interval
         assert not low <= 0.0 <= high  # nor is anything told that may be right
+
+
+@pytest.mark.parametrize(
+    ("predictions", "kind"),
+    [
+        (wc.Laplace(np.zeros(N), np.ones(N)), "tails"),
+        (wc.StudentT(3.0, np.zeros(N), np.ones(N)), "tails"),
+        (wc.Mixture([wc.Normal(np.full(N, at), np.ones(N)) for at in (-2.0, 2.0)]), "tails"),
+    ],
+    ids=["Laplace", "t", "two peaks"],
+)
+def test_another_shape_is_no_wrong_spread(predictions, kind):
+    """Scores of targets of another shape spread farther, while their standard deviation is right."""
+    z = np.random.default_rng(2).normal(size=N)
+    z = (z - z.mean()) / z.std()
+    found = findings_in(z * np.sqrt(np.asarray(predictions.variance())), predictions, False)
+    assert [one.kind for one in found] == [kind]
+
+
+def test_a_wrong_spread_of_another_shape_has_the_size_that_was_planted():
+    z = np.random.default_rng(2).normal(size=N)
+    found = _sizes(z / z.std() * np.sqrt(2.0) / 0.7, wc.Laplace(np.zeros(N), np.ones(N)))["spread"]
+    assert found.interval[0] <= 0.7 <= found.interval[1] < 0.8

@@ -12,6 +12,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of
+from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.findings.splits import Summary, fitted, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import carried_trend, shifts, spreads, trend_finding
 from wellcal.hypotests.parts.contrasts import Contrasts
@@ -29,7 +30,7 @@ EVERYWHERE = (SHIFTED, SPREAD, SKEW, TAILS, "zeros")
 """How names of errors begin that do not go with the prediction."""
 
 _BEYOND, _MIDDLE = "_beyond", "_middle"
-_OFF_BY, _RATIO = ("_off by", "_off by, plain"), ("_ratio", "_ratio, plain")  # where scores are bent
+_OFF_BY, _RATIO = ("_off by", "_off by, plain"), ("_ratio", "_ratio, plain")  # in units of the targets
 _NORMAL_MAD = 0.6744897501960817
 _FAR, _NEAR = 2.0, 0.5  # standard deviations that are in the tails, and in the middle
 _LEAST_SPREAD = 1e-4  # of targets, in units of the predicted one: less is rounding
@@ -90,18 +91,18 @@ class ScalarClaims(Claims):
             _BEYOND,
             _MIDDLE,
         ]
-        if isinstance(units, BentUnits):
+        if units.known:
             self.names += [name for pair in zip(_OFF_BY, _RATIO, strict=True) for name in pair]
 
     def scores(self, targets: NDArray) -> NDArray:
         """The same as the estimates; sizes in units of the targets are not compared with anything."""
         found = self.quantities(self.standing(targets), slice(None))
-        return np.pad(found, ((0, 0), (0, 4))) if isinstance(self.units, BentUnits) else found
+        return np.pad(found, ((0, 0), (0, 4))) if self.units.known else found
 
     def estimator(self, targets: NDArray) -> Estimator:
         """From normal scores of all cases."""
         z = self.standing(targets[None])
-        if not isinstance(self.units, BentUnits):
+        if not self.units.known:
             return lambda cases: self.quantities(z[:, cases], cases)[0]
         places = [self.names.index(name) for name in (SHIFTED, SPREAD)]
         seen = self.quantities(z, slice(None))[0][places]
@@ -171,7 +172,7 @@ class ScalarClaims(Claims):
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """Findings; those that others explain are left out."""
         z = self.standing(targets[None])[0]
-        return self.tell_of(told, every, z if not isinstance(self.units, BentUnits) else self._each(z, targets))
+        return self.tell_of(told, every, self._each(z, targets) if isinstance(self.units, BentUnits) else z)
 
     def _each(self, z: NDArray, targets: NDArray) -> NDArray:
         """Of bent scores: these, numbers of cases, and residuals where there are any, ``(n, 2 or 3)``."""
@@ -192,6 +193,9 @@ class ScalarClaims(Claims):
             return [*out, _beyond_all(single[SHIFTED])]
         if isinstance(self.units, BentUnits):
             out += self.bent(single, every, alone=not out)
+        elif self.units.known and any(every[name].pvalue <= ALPHA for name in (SKEW, TAILS)):
+            # Of another shape scores have other means and spreads, whatever those of the targets are.
+            out += self.bent(single, every, alone=not out and not {SKEW, TAILS} & told.keys())
         else:
             out += [self.shift(single[SHIFTED])] if SHIFTED in single else []
             out += [self.spread(single[SPREAD])] if SPREAD in single else []
@@ -270,9 +274,8 @@ class ScalarClaims(Claims):
         columns, each = self.columns.columns, z[:, [*freed, 0, 1]]
         within, values = fitted(measure, columns, each, free=len(freed))
         plain = fitted(lambda some: log_spread_of(some[:, 1]), columns, each, free=len(freed))[0]
-        return trend_finding(
-            spreads(within), values, summaries, reach, pvalue, groups, also=plain if known else None, sure=True
-        )
+        about, also = (summaries, reach, pvalue, groups), plain if known else None
+        return trend_finding(spreads(within), values, *about, also=also, sure=True)
 
     def shift(self, found: Found) -> Finding:
         """Targets that are too high or too low everywhere."""
@@ -283,7 +286,7 @@ class ScalarClaims(Claims):
         return spread_finding(found, self.units)
 
     def bent(self, told: Mapping[str, Found], every: Mapping[str, Found], *, alone: bool) -> list[Finding]:
-        """The same where scores are bent, in units of the targets.
+        """The same where scores are bent, or their shape is wrong, in units of the targets.
 
         Sizes are had in two ways: from scores, which few cases cannot carry, and from residuals, whatever the
         shape of the targets is. Intervals hold both. A mean or a spread of scores may be off while that of
