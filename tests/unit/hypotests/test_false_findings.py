@@ -9,9 +9,26 @@ from scipy import special
 import wellcal as wc
 from benchmarks import false_findings as study
 from wellcal.hypotests import Omnibus
+from wellcal.hypotests.findings.families import findings_in
 
 CHEAP = Omnibus(pairs=False, most_resamples=0)
 N = 200
+
+
+@pytest.mark.parametrize("dispersion", [0.0, 0.5])
+def test_means_that_are_wrong_for_some_counts_are_no_dispersion(dispersion: float) -> None:
+    """Counts are as dispersed about their means as they were predicted to be, or as was planted."""
+    rng = np.random.default_rng(0)
+    mean = np.exp(rng.uniform(0.0, 3.0, 1500))
+    varied = mean * rng.gamma(1.0 / dispersion, dispersion, 1500) if dispersion else mean
+    pred = wc.Poisson(np.where(mean > 4.5, 5.0 / 3.0, 1.0) * mean)
+    found = findings_in(rng.poisson(varied), pred, False)
+    assert "trend of the centre" in [finding.kind for finding in found]
+    told = [finding for finding in found if finding.kind == "dispersion"]
+    assert len(told) == (dispersion > 0.0)
+    for finding in told:
+        assert finding.size is not None
+        assert finding.size > 1.5
 
 
 @pytest.mark.parametrize("dispersion", [0.0, 0.2])
