@@ -70,3 +70,20 @@ def test_what_the_study_counts() -> None:
     told = study.Told(True, ("shift", "trend of the centre", "levels"), False)
     assert study.false_in("normals: shift", told) == [False, True, False]
     assert study.false_in("normals: calibrated", told) == [True, True, False]
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0], [0.0, 1.0, 1.0, 2.0, 2.0]], ids=["two values", "ties"])
+def test_an_error_in_cases_with_one_prediction_is_not_told_of_all(values: list[float]) -> None:
+    """Where predictions have few values, quantiles of these do not tell cases apart."""
+    rng = np.random.default_rng(3)
+    mean = rng.choice(values, 600)
+    y, wrong = rng.normal(mean), mean == 0.0
+    for pred, kind, size in (
+        (wc.Normal(mean, np.where(wrong, 0.6, 1.0)), "trend of the spread", 0.6),
+        (wc.Normal(mean - 0.5 * wrong, np.ones(600)), "trend of the centre", 0.5),
+    ):
+        (found,) = findings_in(y, pred, False)
+        assert found.kind == kind
+        assert " where the predicted mean is below " in found.sentence
+        assert found.interval is not None
+        assert found.interval[0] <= size <= found.interval[1]
