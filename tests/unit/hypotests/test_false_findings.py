@@ -87,3 +87,15 @@ def test_an_error_in_cases_with_one_prediction_is_not_told_of_all(values: list[f
         assert " where the predicted mean is below " in found.sentence
         assert found.interval is not None
         assert found.interval[0] <= size <= found.interval[1]
+
+
+def test_draws_that_tie_with_their_targets_scatter_less() -> None:
+    """Most of rare counts are zeros among zeros, half above: their share is known well."""
+    rng = np.random.default_rng(1)
+    rate = np.exp(rng.uniform(np.log(0.005), np.log(0.1), 800))
+    y, draws = rng.poisson(rate), rng.poisson(3.0 * rate[:, None], (800, 5))
+    found = wc.calibration_test(y, wc.Samples(draws), method=CHEAP, rng=0, n_resamples=99).findings
+    (above,) = (finding for finding in found if finding.kind == "above")
+    assert above.interval is not None
+    assert above.interval[1] < above.expected
+    assert above.sentence.startswith("targets fall above the median of their draws ")

@@ -132,7 +132,8 @@ class DrawClaims(Claims):
         wide = told_trend(self, told, WIDTH, spreads(about, self.units), ratios, each)
         out = [finding for finding in (centres, wide) if finding is not None]
         if ABOVE in told and centres is None:
-            out.append(_fall(told[ABOVE], ABOVE, f"targets fall {_ABOVE}"))
+            tied = bool(np.any(above == 0.5))
+            out.append(_fall(told[ABOVE], ABOVE, f"targets fall {_ABOVE}", tied=tied))
         widths = [name for name in told if name in (RANGE, SPREAD)]  # the clearest first
         if wide is not None or (widths == [RANGE] and ABOVE in told):
             return out
@@ -263,8 +264,9 @@ class QuantileClaims(Claims):
         return f"targets fall between their {low} and {high} quantiles"
 
 
-def _fall(found: Found, kind: str, what: str) -> Finding:
-    ends = found.share_ends
+def _fall(found: Found, kind: str, what: str, tied: bool = False) -> Finding:
+    """How often targets fall somewhere; those that are `tied` do so by halves, and scatter less for it."""
+    ends = found.share_ends if not tied else (max(found.low, 0.0), min(found.high, 1.0))
     told = shares_apart(found.estimate, ends, found.expected)
     start, said = f"{what} {told.size} of the time", f"expected {told.right}"
     texts = f"{start} ({told.ends}), {said}", kind, f"{start}, {said}"
