@@ -97,5 +97,6 @@ def test_draws_that_tie_with_their_targets_scatter_less() -> None:
     found = wc.calibration_test(y, wc.Samples(draws), method=CHEAP, rng=0, n_resamples=99).findings
     (above,) = (finding for finding in found if finding.kind == "above")
     assert above.interval is not None
+    assert above.expected is not None
     assert above.interval[1] < above.expected
     assert above.sentence.startswith("targets fall above the median of their draws ")
