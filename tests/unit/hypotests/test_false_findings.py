@@ -10,6 +10,7 @@ import wellcal as wc
 from benchmarks import false_findings as study
 from wellcal.hypotests import Omnibus
 from wellcal.hypotests.findings.families import findings_in
+from wellcal.problem.drawn_targets import pool_draws
 
 CHEAP = Omnibus(pairs=False, most_resamples=0)
 N = 200
@@ -100,3 +101,17 @@ def test_draws_that_tie_with_their_targets_scatter_less() -> None:
     assert above.expected is not None
     assert above.interval[1] < above.expected
     assert above.sentence.startswith("targets fall above the median of their draws ")
+
+
+def test_no_spread_is_told_of_draws_that_are_all_alike() -> None:
+    """Where all draws are zeros nothing is predicted that a spread could be compared with."""
+    told: list[str] = []
+    for seed in (1000, 1001):
+        rng = np.random.default_rng(seed)
+        rate = np.exp(rng.uniform(np.log(0.005), np.log(0.1), 800))
+        y, draws = rng.poisson(rate).astype(float), rng.poisson(3.0 * rate[:, None], (800, 5)).astype(float)
+        found = findings_in(y, pool_draws(y, wc.Samples(draws)), True)
+        told += [one.sentence for one in found if one.kind == "trend of the spread"]
+    assert told == [
+        sentence for sentence in told if sentence.endswith(" where the predicted mean is above 0.1")
+    ]
