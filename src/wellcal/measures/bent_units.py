@@ -19,7 +19,7 @@ from scipy import special
 from wellcal._arrays.domains import nonnegative, unit_interval
 from wellcal._arrays.namespaces import NDArray
 from wellcal.measures.normal_scores import are_normal
-from wellcal.measures.score_units import PLAIN, WEIGHTS, Units
+from wellcal.measures.score_units import PLAIN, WEIGHTS, Sizes, Units
 from wellcal.predictions import Predictions
 from wellcal.predictions.alterations import MEANS, SPREADS, centre_and_scale, kind_of_error
 
@@ -69,6 +69,11 @@ class BentUnits(Units):
         super().__init__(predictions)
         self._line = line
 
+    def among(self, cases: NDArray) -> BentUnits:
+        """The same of some cases, whose scores bend as their own predictions do."""
+        assert self._predictions is not None
+        return BentUnits(self._predictions[cases], self._line)
+
     def shift(self, mean: float) -> float:
         """How far means of targets lie above those of their predictions where they are only moved."""
         return float(self._solved(mean, None).sizes[0])
@@ -80,13 +85,6 @@ class BentUnits(Units):
     def together(self, mean: float, spread: float) -> Sizes:
         """Both, from the mean and the logarithm of the spread of scores, and how they change with these."""
         return self._solved(mean, spread)
-
-    def residuals(self, targets: NDArray) -> NDArray | None:
-        """Targets of all cases in units of their predictions; None where these have no finite moments."""
-        if self._predictions is None or not self._has_moments:
-            return None
-        centre, spread = centre_and_scale(self._predictions)
-        return (targets - centre) / spread
 
     # -- targets that are moved and stretched ------------------------------------------------------
 
@@ -146,16 +144,6 @@ class BentUnits(Units):
         slopes[~free] = np.eye(2)[~free]
         inverse = np.linalg.pinv(slopes)
         return Sizes(sizes, of_sizes @ inverse), np.where(free, wanted - scores, 0.0), inverse
-
-
-class Sizes(NamedTuple):
-    """How far targets are off in units of the predicted spread, and the log ratio of spreads.
-
-    `slopes` ``(2, 2)`` say how they change with the mean and the log spread of scores.
-    """
-
-    sizes: NDArray
-    slopes: NDArray
 
 
 def _moments(targets: NDArray) -> tuple[NDArray, NDArray]:

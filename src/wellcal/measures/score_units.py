@@ -9,6 +9,7 @@ amount that was wrong is the one at which scores would be as they are.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -28,9 +29,20 @@ WEIGHTS: NDArray = _MASSES / _MASSES.sum()
 _LEVELS = np.clip(special.ndtr(_NODES), 1e-15, 1.0 - 1e-15)  # where quantiles are finite
 _LEAST_SQUARE = 1e-4  # of a ratio of spreads: draws that are right about the centre, but for rounding
 _MOST_CASES = 64  # that stand for all
+_NUDGE = 1e-5  # of what a slope is taken from
 _STEPS = np.linspace(-1.0, 1.0, 61)
 _SHIFTS = 1000.0 * np.sinh(9.0 * _STEPS) / np.sinh(9.0)
 _LOG_FACTORS = 7.0 * np.sinh(3.0 * _STEPS) / np.sinh(3.0)
+
+
+class Sizes(NamedTuple):
+    """How far targets are off in units of the predicted spread, and the log ratio of spreads.
+
+    `slopes` ``(2, 2)`` say how they change with the mean and the log spread of scores.
+    """
+
+    sizes: NDArray
+    slopes: NDArray
 
 
 class Units:
@@ -56,6 +68,26 @@ class Units:
         if self._predictions is None:
             return spread
         return _interpolated(spread, self._spreads, _LOG_FACTORS)
+
+    @property
+    def known(self) -> bool:
+        """Whether scores are other than residuals, of predictions that are known."""
+        return self._predictions is not None
+
+    def together(self, mean: float, spread: float) -> Sizes:
+        """Both, from the mean and the logarithm of the spread of scores, and how they change with these."""
+        (shift, ratio), (more, wider) = (
+            (self.shift(mean + by), self.log_spread(spread + by)) for by in (0.0, _NUDGE)
+        )
+        slopes = np.diag([(more - shift) / _NUDGE, (wider - ratio) / _NUDGE])
+        return Sizes(np.array([shift, ratio]), slopes)
+
+    def residuals(self, targets: NDArray) -> NDArray | None:
+        """Targets of all cases in units of their predictions; None where these have no finite moments."""
+        if self._predictions is None or not self._has_moments:
+            return None
+        centre, spread = centre_and_scale(self._predictions)
+        return (targets - centre) / spread
 
     # -- scores under errors of all sizes --------------------------------------------------------
 

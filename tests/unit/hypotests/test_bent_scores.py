@@ -62,3 +62,59 @@ def test_scores_that_are_off_alone_are_told_as_scores():
     for one in found:
         assert "standard deviations" not in one.sentence
         assert "spreads are" not in one.sentence
+
+
+def _log_normals(mean, deviation):
+    variance = np.log1p((deviation / mean) ** 2)
+    return np.log(mean) - 0.5 * variance, np.sqrt(variance)
+
+
+def _of_all_shapes(rng):
+    mean = np.exp(0.7 * rng.normal(size=N))
+    return mean, mean * np.exp(rng.uniform(np.log(0.2), np.log(1.3), size=N))
+
+
+def test_spreads_that_are_wrong_in_some_cases_have_the_size_that_was_planted():
+    """Scores of these are higher, too, and cases bend differently."""
+    rng = np.random.default_rng(1001)
+    mean, deviation = _of_all_shapes(rng)
+    y = rng.lognormal(*_log_normals(mean, deviation))
+    found = _sizes(y, wc.LogNormal(*_log_normals(mean, np.where(mean > 1.5, 0.6, 1.0) * deviation)))
+    trend = found["trend of the spread"]
+    assert trend.interval[0] <= 0.6 <= trend.interval[1] < 0.8
+    assert trend.elsewhere[1] <= 1.0 <= trend.elsewhere[2]
+
+
+def test_a_shift_makes_no_trend_of_the_spread():
+    rng = np.random.default_rng(1000)
+    mean, deviation = _of_all_shapes(rng)
+    y = rng.lognormal(*_log_normals(mean, deviation))
+    found = findings_in(y, wc.LogNormal(*_log_normals(mean + 0.3 * deviation, deviation)), False)
+    assert found
+    for one in found:
+        assert one.kind != "trend of the spread"
+        low, high = one.interval
+        assert not low <= 0.0 <= high  # nor is anything told that may be right
+
+
+@pytest.mark.parametrize(
+    ("predictions", "kind"),
+    [
+        (wc.Laplace(np.zeros(N), np.ones(N)), "tails"),
+        (wc.StudentT(3.0, np.zeros(N), np.ones(N)), "tails"),
+        (wc.Mixture([wc.Normal(np.full(N, at), np.ones(N)) for at in (-2.0, 2.0)]), "tails"),
+    ],
+    ids=["Laplace", "t", "two peaks"],
+)
+def test_another_shape_is_no_wrong_spread(predictions, kind):
+    """Scores of targets of another shape spread farther, while their standard deviation is right."""
+    z = np.random.default_rng(2).normal(size=N)
+    z = (z - z.mean()) / z.std()
+    found = findings_in(z * np.sqrt(np.asarray(predictions.variance())), predictions, False)
+    assert [one.kind for one in found] == [kind]
+
+
+def test_a_wrong_spread_of_another_shape_has_the_size_that_was_planted():
+    z = np.random.default_rng(2).normal(size=N)
+    found = _sizes(z / z.std() * np.sqrt(2.0) / 0.7, wc.Laplace(np.zeros(N), np.ones(N)))["spread"]
+    assert found.interval[0] <= 0.7 <= found.interval[1] < 0.8

@@ -9,9 +9,27 @@ from scipy import special
 import wellcal as wc
 from benchmarks import false_findings as study
 from wellcal.hypotests import Omnibus
+from wellcal.hypotests.findings.families import findings_in
+from wellcal.problem.drawn_targets import pool_draws
 
 CHEAP = Omnibus(pairs=False, most_resamples=0)
 N = 200
+
+
+@pytest.mark.parametrize("dispersion", [0.0, 0.5])
+def test_means_that_are_wrong_for_some_counts_are_no_dispersion(dispersion: float) -> None:
+    """Counts are as dispersed about their means as they were predicted to be, or as was planted."""
+    rng = np.random.default_rng(0)
+    mean = np.exp(rng.uniform(0.0, 3.0, 1500))
+    varied = mean * rng.gamma(1.0 / dispersion, dispersion, 1500) if dispersion else mean
+    pred = wc.Poisson(np.where(mean > 4.5, 5.0 / 3.0, 1.0) * mean)
+    found = findings_in(rng.poisson(varied), pred, False)
+    assert "trend of the centre" in [finding.kind for finding in found]
+    told = [finding for finding in found if finding.kind == "dispersion"]
+    assert len(told) == (dispersion > 0.0)
+    for finding in told:
+        assert finding.size is not None
+        assert finding.size > 1.5
 
 
 @pytest.mark.parametrize("dispersion", [0.0, 0.2])
@@ -53,3 +71,47 @@ def test_what_the_study_counts() -> None:
     told = study.Told(True, ("shift", "trend of the centre", "levels"), False)
     assert study.false_in("normals: shift", told) == [False, True, False]
     assert study.false_in("normals: calibrated", told) == [True, True, False]
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0], [0.0, 1.0, 1.0, 2.0, 2.0]], ids=["two values", "ties"])
+def test_an_error_in_cases_with_one_prediction_is_not_told_of_all(values: list[float]) -> None:
+    """Where predictions have few values, quantiles of these do not tell cases apart."""
+    rng = np.random.default_rng(3)
+    mean = rng.choice(values, 600)
+    y, wrong = rng.normal(mean), mean == 0.0
+    for pred, kind, size in (
+        (wc.Normal(mean, np.where(wrong, 0.6, 1.0)), "trend of the spread", 0.6),
+        (wc.Normal(mean - 0.5 * wrong, np.ones(600)), "trend of the centre", 0.5),
+    ):
+        (found,) = findings_in(y, pred, False)
+        assert found.kind == kind
+        assert " where the predicted mean is below " in found.sentence
+        assert found.interval is not None
+        assert found.interval[0] <= size <= found.interval[1]
+
+
+def test_draws_that_tie_with_their_targets_scatter_less() -> None:
+    """Most of rare counts are zeros among zeros, half above: their share is known well."""
+    rng = np.random.default_rng(1)
+    rate = np.exp(rng.uniform(np.log(0.005), np.log(0.1), 800))
+    y, draws = rng.poisson(rate), rng.poisson(3.0 * rate[:, None], (800, 5))
+    found = wc.calibration_test(y, wc.Samples(draws), method=CHEAP, rng=0, n_resamples=99).findings
+    (above,) = (finding for finding in found if finding.kind == "above")
+    assert above.interval is not None
+    assert above.expected is not None
+    assert above.interval[1] < above.expected
+    assert above.sentence.startswith("targets fall above the median of their draws ")
+
+
+def test_no_spread_is_told_of_draws_that_are_all_alike() -> None:
+    """Where all draws are zeros nothing is predicted that a spread could be compared with."""
+    told: list[str] = []
+    for seed in (1000, 1001):
+        rng = np.random.default_rng(seed)
+        rate = np.exp(rng.uniform(np.log(0.005), np.log(0.1), 800))
+        y, draws = rng.poisson(rate).astype(float), rng.poisson(3.0 * rate[:, None], (800, 5)).astype(float)
+        found = findings_in(y, pool_draws(y, wc.Samples(draws)), True)
+        told += [one.sentence for one in found if one.kind == "trend of the spread"]
+    assert told == [
+        sentence for sentence in told if sentence.endswith(" where the predicted mean is above 0.1")
+    ]

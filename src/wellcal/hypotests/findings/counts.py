@@ -17,6 +17,8 @@ from wellcal.measures.wording import TIMES, number_told, ratio_told, shares_apar
 from wellcal.measures.yardstick import in_deviations
 
 ZEROS = "zeros"
+_ALIKE = 25  # cases with like predictions that are compared with each other
+_LEAST_TIMES = 1e-9  # of their predicted mean that counts are: less is rounding of none
 _COMMON = 0.005  # share of zeros, predicted or observed, from which they are spoken of
 
 
@@ -61,6 +63,12 @@ class CountClaims(ScalarClaims):
 
     def tell_of(self, told: Mapping[str, Found], every: Mapping[str, Found], z: NDArray) -> list[Finding]:
         """Those of numbers, and zeros where dispersion does not explain them."""
+        if SPREAD in told and any(name.startswith((SHIFTED, CENTRE)) for name in told):
+            alike = self._among_alike(told[SPREAD], z)
+            told = {name: alike if name == SPREAD else found for name, found in told.items()}
+            every = {**every, SPREAD: alike}
+            if alike.low <= alike.expected <= alike.high:
+                told.pop(SPREAD)
         if SPREAD in told:  # how much it grows with the mean is a matter of the family, not another error
             told = {name: found for name, found in told.items() if not name.startswith(WIDTH)}
         out = super().tell_of(told, every, z)
@@ -80,6 +88,33 @@ class CountClaims(ScalarClaims):
         # What the mean and the dispersion do not explain is the error, and they follow from it.
         clearest = min([zeros.pvalue, *(finding.pvalue for finding in out)])
         return [replace(zeros, pvalue=clearest), *out]
+
+    def _among_alike(self, found: Found, z: NDArray) -> Found:
+        """Dispersion about the means that counts of like predictions have, however far off these are.
+
+        Means that are wrong for some predictions, and not for others, leave counts dispersed about what they
+        are everywhere. Of Poisson counts that are alike, squares over their mean are one on average whatever
+        their sum is; where that is zero they tell nothing.
+        """
+        n = len(z)
+        place = np.empty(n, dtype=np.intp)
+        place[np.argsort(self.centre, kind="stable")] = np.arange(n) * max(n // _ALIKE, 1) // n
+        targets = self.centre + np.sqrt(self.variance) * z
+        with np.errstate(invalid="ignore", divide="ignore"):
+            times = (np.bincount(place, targets) / np.bincount(place, self.centre))[place]
+        grown: NDArray = times * (self.variance - self.beyond) + times**2 * self.beyond
+        some = np.isfinite(times) & (times > _LEAST_TIMES)
+        if not some.any():
+            return found
+        squares = (targets - times * self.centre)[some] ** 2 / grown[some]
+        count = np.bincount(place)[place][some]
+        squares *= count / np.maximum(count - 1.0, 1.0)
+        mean = float(squares.mean())
+        clusters = np.arange(n) if self.groups is None else self.groups
+        error = float(np.sqrt(np.sum(np.bincount(clusters[some], squares - mean) ** 2))) / len(squares)
+        return found._replace(
+            estimate=0.5 * float(np.log(max(mean, 1e-300))), error=0.5 * error / mean, expected=0.0
+        )
 
     def _zeros_of(self, shift: float, spread: float) -> float:
         """Share of zeros among negative binomial counts of other means and spreads, given by logarithms."""

@@ -29,6 +29,8 @@ from wellcal.measures.wording import percent, shares_apart
 ABOVE, RANGE, COVERAGE, BELOW = "above", "range", "coverage", "below "
 
 _MOST_QUANTILES = 2  # that are told
+_LEAST_KNOWN = 1e-9  # of what squares of all errors are expected to be: less is rounding
+_UNKNOWN = 10.0  # standard error of the logarithm of a ratio of which nothing is known
 _ABOVE = "above the median of their draws"
 
 
@@ -120,19 +122,23 @@ class DrawClaims(Claims):
         manner = shares(CENTRE_TREND, lambda v: mean_of(v - 0.5), f"targets fall {_ABOVE}", 0.5)
         each = None if members is None else members[0]
         centres = told_trend(self, told, CENTRE, manner, above, each)
-        right = every[SPREAD].expected
+        right, least = every[SPREAD].expected, _LEAST_KNOWN * float(expected.mean())
 
         def measure(values: NDArray) -> tuple[float, NDArray]:
+            if not values[:, 1].mean() > least:  # draws that are all alike there, as zeros are
+                return 0.0, np.full(len(values), _UNKNOWN / np.sqrt(len(values)))
             value, influence = log_ratio_of(values)
             return value - right, influence
 
         # A bias is no spread, and need not be the same on both sides.
         about, ratios = fitted(measure, self._fitted(), np.stack([error, expected], axis=1), free=1)
         each = None if members is None else np.stack([*members[2:], np.ones(members.shape[1:])], axis=-1)
-        wide = told_trend(self, told, WIDTH, spreads(about, self.units), ratios, each)
+        sure = bool(np.any(expected <= least))
+        wide = told_trend(self, told, WIDTH, spreads(about, self.units), ratios, each, sure)
         out = [finding for finding in (centres, wide) if finding is not None]
         if ABOVE in told and centres is None:
-            out.append(_fall(told[ABOVE], ABOVE, f"targets fall {_ABOVE}"))
+            tied = bool(np.any(above == 0.5))
+            out.append(_fall(told[ABOVE], ABOVE, f"targets fall {_ABOVE}", tied=tied))
         widths = [name for name in told if name in (RANGE, SPREAD)]  # the clearest first
         if wide is not None or (widths == [RANGE] and ABOVE in told):
             return out
@@ -163,10 +169,11 @@ def told_trend(
     manner: Manner,
     values: NDArray,
     members: NDArray | None = None,
+    sure: bool = False,
 ) -> Finding | None:
     """The trend that the clearest of the quantities with such names has; None where none of them is told.
 
-    `members` as in `contrast_of`.
+    `members` as in `contrast_of`, `sure` as in `trend_finding`.
     """
     names = [name for name in told if name.startswith(start)]
     if not names:
@@ -174,7 +181,7 @@ def told_trend(
     found = told[names[0]]
     fine = not any(int(name[len(start) :]) in claims.lines for name in names)
     about = claims.summaries, found.reach, found.pvalue, claims.groups
-    finding = trend_finding(manner, values, *about, fine, members)
+    finding = trend_finding(manner, values, *about, fine, members, sure=sure)
     return carried_trend(finding, found.carried, found.cases)
 
 
@@ -263,8 +270,9 @@ class QuantileClaims(Claims):
         return f"targets fall between their {low} and {high} quantiles"
 
 
-def _fall(found: Found, kind: str, what: str) -> Finding:
-    ends = found.share_ends
+def _fall(found: Found, kind: str, what: str, tied: bool = False) -> Finding:
+    """How often targets fall somewhere; those that are `tied` do so by halves, and scatter less for it."""
+    ends = found.share_ends if not tied else (max(found.low, 0.0), min(found.high, 1.0))
     told = shares_apart(found.estimate, ends, found.expected)
     start, said = f"{what} {told.size} of the time", f"expected {told.right}"
     texts = f"{start} ({told.ends}), {said}", kind, f"{start}, {said}"

@@ -12,6 +12,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of
+from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.findings.splits import Summary, fitted, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import carried_trend, shifts, spreads, trend_finding
 from wellcal.hypotests.parts.contrasts import Contrasts
@@ -29,11 +30,12 @@ EVERYWHERE = (SHIFTED, SPREAD, SKEW, TAILS, "zeros")
 """How names of errors begin that do not go with the prediction."""
 
 _BEYOND, _MIDDLE = "_beyond", "_middle"
-_OFF_BY, _RATIO = ("_off by", "_off by, plain"), ("_ratio", "_ratio, plain")  # where scores are bent
+_OFF_BY, _RATIO = ("_off by", "_off by, plain"), ("_ratio", "_ratio, plain")  # in units of the targets
 _NORMAL_MAD = 0.6744897501960817
 _FAR, _NEAR = 2.0, 0.5  # standard deviations that are in the tails, and in the middle
 _LEAST_SPREAD = 1e-4  # of targets, in units of the predicted one: less is rounding
 _END = 8.0  # scores, of families whose levels end in rounding, from which they are all alike
+_RESIDUALS = 2  # column of what is known of each case where scores are bent
 _FLAT = 0.289  # share of uniform variates in the middle: with less there are two peaks
 
 
@@ -89,18 +91,18 @@ class ScalarClaims(Claims):
             _BEYOND,
             _MIDDLE,
         ]
-        if isinstance(units, BentUnits):
+        if units.known:
             self.names += [name for pair in zip(_OFF_BY, _RATIO, strict=True) for name in pair]
 
     def scores(self, targets: NDArray) -> NDArray:
         """The same as the estimates; sizes in units of the targets are not compared with anything."""
         found = self.quantities(self.standing(targets), slice(None))
-        return np.pad(found, ((0, 0), (0, 4))) if isinstance(self.units, BentUnits) else found
+        return np.pad(found, ((0, 0), (0, 4))) if self.units.known else found
 
     def estimator(self, targets: NDArray) -> Estimator:
         """From normal scores of all cases."""
         z = self.standing(targets[None])
-        if not isinstance(self.units, BentUnits):
+        if not self.units.known:
             return lambda cases: self.quantities(z[:, cases], cases)[0]
         places = [self.names.index(name) for name in (SHIFTED, SPREAD)]
         seen = self.quantities(z, slice(None))[0][places]
@@ -169,10 +171,18 @@ class ScalarClaims(Claims):
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
         """Findings; those that others explain are left out."""
-        return self.tell_of(told, every, self.standing(targets[None])[0])
+        z = self.standing(targets[None])[0]
+        return self.tell_of(told, every, self._each(z, targets) if isinstance(self.units, BentUnits) else z)
+
+    def _each(self, z: NDArray, targets: NDArray) -> NDArray:
+        """Of bent scores: these, numbers of cases, and residuals where there are any, ``(n, 2 or 3)``."""
+        assert isinstance(self.units, BentUnits)
+        residuals = self.units.residuals(targets)
+        more = [] if residuals is None else [residuals]
+        return np.stack([z, np.arange(len(z)), *more], axis=1)
 
     def tell_of(self, told: Mapping[str, Found], every: Mapping[str, Found], z: NDArray) -> list[Finding]:
-        """The same from normal scores ``(n,)``."""
+        """The same from normal scores ``(n,)``; of bent ones with numbers of cases and residuals."""
         centres = self.trend_of_the_centre(told, z)
         widths = self.trend_of_the_spread(told, z, every[SPREAD].expected)
         out = [finding for finding in (centres, widths) if finding is not None]
@@ -183,6 +193,9 @@ class ScalarClaims(Claims):
             return [*out, _beyond_all(single[SHIFTED])]
         if isinstance(self.units, BentUnits):
             out += self.bent(single, every, alone=not out)
+        elif self.units.known and any(every[name].pvalue <= ALPHA for name in (SKEW, TAILS)):
+            # Of another shape scores have other means and spreads, whatever those of the targets are.
+            out += self.bent(single, every, alone=not out and not {SKEW, TAILS} & told.keys())
         else:
             out += [self.shift(single[SHIFTED])] if SHIFTED in single else []
             out += [self.spread(single[SPREAD])] if SPREAD in single else []
@@ -204,17 +217,18 @@ class ScalarClaims(Claims):
         pvalue = min(told[name].pvalue for name in [*names, *({SHIFTED} & told.keys())])
         # Lines are told by halves and quarters; curves, where there is no line, by finer groups too.
         fine = not any(int(name[len(CENTRE) :]) in self.columns.trend for name in names)
-        bent = isinstance(self.units, BentUnits)
-        manner = shifts(self._bent_shift, InUnits(self.units.unit)) if bent else shifts(mean_of, self.units)
-        return trend_finding(manner, z, self.summaries, found.reach, pvalue, self.groups, fine=fine)
+        about = self.summaries, found.reach, pvalue, self.groups, fine
+        if not isinstance(self.units, BentUnits):
+            return trend_finding(shifts(mean_of, self.units), z, *about)
+        units, plain = self.units, _mean_of_residuals if z.shape[1] > _RESIDUALS else None
 
-    def _bent_shift(self, scores: NDArray) -> tuple[float, NDArray]:
-        """How far targets of some cases are off, in units of the predictions, from their scores."""
-        assert isinstance(self.units, BentUnits)
-        mean, of_mean = mean_of(scores)
-        spread, of_spread = log_spread_of(scores - mean)
-        found = self.units.together(mean, spread)
-        return float(found.sizes[0]), found.slopes[0, 0] * of_mean + found.slopes[0, 1] * of_spread
+        def measure(some: NDArray) -> tuple[float, NDArray]:
+            mean, of_mean = mean_of(some[:, 0])
+            spread, of_spread = log_spread_of(some[:, 0] - mean)
+            found = units.among(some[:, 1].astype(np.intp)).together(mean, spread)
+            return float(found.sizes[0]), found.slopes[0, 0] * of_mean + found.slopes[0, 1] * of_spread
+
+        return trend_finding(shifts(measure, InUnits(units.unit)), z, *about, also=plain, sure=True)
 
     def trend_of_the_spread(self, told: Mapping[str, Found], z: NDArray, right: float) -> Finding | None:
         """Where spreads are too small or too large."""
@@ -228,10 +242,40 @@ class ScalarClaims(Claims):
             value, influence = log_spread_of(values)
             return value - right, influence
 
-        about, values = fitted(measure, self.columns.columns, z)
-        manner = spreads(about, self.units)
-        trend = trend_finding(manner, values, self.summaries, found.reach, pvalue, self.groups)
+        about = self.summaries, found.reach, pvalue, self.groups
+        if isinstance(self.units, BentUnits):
+            trend = self._bent_spreads(z, right, *about)
+        else:
+            within, values = fitted(measure, self.columns.columns, z)
+            trend = trend_finding(spreads(within, self.units), values, *about)
         return carried_trend(trend, found.carried, found.cases)
+
+    def _bent_spreads(
+        self,
+        z: NDArray,
+        right: float,
+        summaries: list[Summary],
+        reach: float,
+        pvalue: float,
+        groups: NDArray | None,
+    ) -> Finding | None:
+        """Where spreads of targets are off, and not those of scores alone: a shift stretches these, too."""
+        assert isinstance(self.units, BentUnits)
+        units, known = self.units, z.shape[1] > _RESIDUALS
+        freed = [0, _RESIDUALS] if known else [0]
+
+        def measure(some: NDArray) -> tuple[float, NDArray]:
+            scores, cases = some[:, len(freed)], some[:, len(freed) + 1].astype(np.intp)
+            mean, of_mean = mean_of(scores)
+            spread, of_spread = log_spread_of(some[:, 0])
+            found = units.among(cases).together(mean, spread - right)
+            return float(found.sizes[1]), found.slopes[1, 0] * of_mean + found.slopes[1, 1] * of_spread
+
+        columns, each = self.columns.columns, z[:, [*freed, 0, 1]]
+        within, values = fitted(measure, columns, each, free=len(freed))
+        plain = fitted(lambda some: log_spread_of(some[:, 1]), columns, each, free=len(freed))[0]
+        about, also = (summaries, reach, pvalue, groups), plain if known else None
+        return trend_finding(spreads(within), values, *about, also=also, sure=True)
 
     def shift(self, found: Found) -> Finding:
         """Targets that are too high or too low everywhere."""
@@ -242,7 +286,7 @@ class ScalarClaims(Claims):
         return spread_finding(found, self.units)
 
     def bent(self, told: Mapping[str, Found], every: Mapping[str, Found], *, alone: bool) -> list[Finding]:
-        """The same where scores are bent, in units of the targets.
+        """The same where scores are bent, or their shape is wrong, in units of the targets.
 
         Sizes are had in two ways: from scores, which few cases cannot carry, and from residuals, whatever the
         shape of the targets is. Intervals hold both. A mean or a spread of scores may be off while that of
@@ -274,6 +318,11 @@ def _either(every: Mapping[str, Found], names: tuple[str, str]) -> Found:
     both = [every[name] for name in names]
     low, high = min(found.low for found in both), max(found.high for found in both)
     return both[0]._replace(estimate=0.5 * (low + high), error=0.5 * (high - low) / both[0].reach)
+
+
+def _mean_of_residuals(some: NDArray) -> tuple[float, NDArray]:
+    """How far targets of some cases are off, whatever their shape is."""
+    return mean_of(some[:, _RESIDUALS])
 
 
 def _kurtosis(u: NDArray) -> NDArray:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import cut_near, cut_text
+from wellcal._arrays.round_numbers import cut_near, cut_text, distinct, round_number
 
 _LEAST = 10  # cases on either side
 _PLACES, _ROOM = (0.25, 0.5, 0.75), 0.04  # shares at which cases are split, and how far a round number may be
@@ -89,9 +89,25 @@ def _kept(summary: Summary, low: float, high: float, where: str, elsewhere: str)
 
 
 def _cut(values: NDArray, place: float) -> float | None:
-    """A round number about a quantile; None where values do not differ there."""
+    """A round number about a quantile, or between the values nearest to it that differ; None without such.
+
+    Examples
+    --------
+    >>> values = np.repeat([1.0, 2.0, 5.0], [30, 30, 40])
+    >>> [_cut(values, place) for place in _PLACES], _cut(np.ones(9), 0.5)
+    ([1.5, 4.0, 4.0], None)
+    """
     low, high = np.quantile(values, [place - _ROOM, place + _ROOM])
-    return cut_near(values, float(low), float(high))
+    cut = cut_near(values, float(low), float(high))
+    if cut is not None:
+        return cut
+    ordered = distinct(values)
+    if len(ordered) < 2:
+        return None
+    middles = 0.5 * (ordered[1:] + ordered[:-1])
+    shares = np.searchsorted(np.sort(values), middles) / len(values)
+    nearest = int(np.argmin(np.abs(shares - place)))
+    return round_number(float(ordered[nearest]), float(ordered[nearest + 1]))
 
 
 class Side(NamedTuple):
@@ -110,6 +126,19 @@ class Side(NamedTuple):
         """How far it is from zero, in standard errors."""
         return abs(self.value) / self.error if self.error > 0.0 else 0.0
 
+    def or_as(self, other: Side, reach: float) -> Side:
+        """The same with an interval, of so many standard errors, that holds those of both.
+
+        Examples
+        --------
+        >>> none = np.zeros(2)
+        >>> Side(1.0, 0.5, none).or_as(Side(0.0, 0.25, none), 2.0)[:2]
+        (0.75, 0.625)
+        """
+        low = min(side.value - reach * side.error for side in (self, other))
+        high = max(side.value + reach * side.error for side in (self, other))
+        return self._replace(value=0.5 * (low + high), error=0.5 * (high - low) / reach)
+
 
 Measure = Callable[[NDArray], tuple[float, NDArray]]
 """From values of some cases to their quantity, and to what each of them adds to its error."""
@@ -122,6 +151,11 @@ class Contrast(NamedTuple):
     inside: Side
     outside: Side
     difference: Side
+
+    def or_as(self, other: Contrast, reach: float) -> Contrast:
+        """The same where quantities are had in two ways, with intervals that hold both."""
+        sides = (one.or_as(two, reach) for one, two in zip(self[1:], other[1:], strict=True))
+        return Contrast(self.split, *sides)
 
 
 def contrast_of(

@@ -146,10 +146,18 @@ def trend_finding(
     groups: NDArray | None = None,
     fine: bool = False,
     members: NDArray | None = None,
+    also: Measure | None = None,
+    sure: bool = False,
 ) -> Finding | None:
-    """The split that shows it best, in words; None where there is nothing to split."""
-    best = best_contrast(manner.measure, values, summaries, groups, fine, members)
-    return None if best is None else _in_words(manner, best, reach, pvalue)
+    """The split that shows it best, in words; None where there is nothing to split.
+
+    Where it is had in two ways, `also` by another measure, intervals hold both. With `sure` it is None, too,
+    where nothing is off on either side, nor apart, in the units in which it is told.
+    """
+    best = best_contrast(manner.measure, values, summaries, groups, fine, members, also, reach)
+    if best is None or (sure and not clear_sides(best, reach) and best.difference.off <= reach):
+        return None
+    return _in_words(manner, best, reach, pvalue)
 
 
 def carried_trend(told: Finding | None, carried: int | None, cases: int) -> Finding | None:
@@ -175,11 +183,18 @@ def best_contrast(
     groups: NDArray | None,
     fine: bool = False,
     members: NDArray | None = None,
+    also: Measure | None = None,
+    reach: float = 1.0,
 ) -> Contrast | None:
-    """The split whose sides differ most, in standard errors; `members` as in `contrast_of`."""
+    """The split whose sides differ most, in standard errors; `members` as in `contrast_of`.
+
+    With `also` intervals of so many standard errors hold those of both measures.
+    """
     best: Contrast | None = None
     for split in each_split(summaries, fine):
         found = contrast_of(measure, values, split, groups, members)
+        if also is not None:
+            found = found.or_as(contrast_of(also, values, split, groups, members), reach)
         if best is None or found.difference.off > best.difference.off:
             best = found
     return best
