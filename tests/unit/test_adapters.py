@@ -36,6 +36,13 @@ MEANS = RNG.normal(size=(N, D))
 CLASS_PROBS = RNG.dirichlet(np.ones(K), N)
 
 
+class _Model:
+    """Fitted, and told nothing to predict from."""
+
+    def predict(self, X: Any) -> Any:
+        raise NotImplementedError
+
+
 # -- predictions and arrays ----------------------------------------------------------------------------
 
 
@@ -397,7 +404,8 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
         r"NoneType are not understood; give .*probabilities.*scipy.stats.*torch.*Samples",
     ),
     "text": ("0.5", TypeError, "str are not understood"),
-    "a model": (object(), TypeError, "object are not understood"),
+    "no model": (object(), TypeError, "object are not understood; give wellcal predictions"),
+    "a model": (_Model(), TypeError, r"_Model.*model\? give wc.as_predictions\(model, X\)"),
     "one column": (PROBS[:, None], ValueError, r"Bernoulli\(probs\[:, 0\]\)"),
     "one number": (np.float64(0.5), ValueError, r"\(n,\) or \(n, C\), found shape \(\)"),
     "three axes": (np.ones((2, 2, 2)), ValueError, r"found shape \(2, 2, 2\); .*wc.Samples"),

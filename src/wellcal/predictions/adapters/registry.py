@@ -103,6 +103,14 @@ def is_predictions(obj: object) -> bool:
         return False
 
 
+def _is_model(obj: object) -> bool:
+    """Whether an object can predict, if it is told from what."""
+    try:
+        return any(callable(getattr(obj, name, None)) for name in ("predict", "predict_proba", "pred_dist"))
+    except Exception:  # a question is no reason for another error
+        return False
+
+
 def _is_instance(cls: type) -> Callable[[Any], bool]:
     return lambda obj: isinstance(obj, cls)
 
@@ -118,8 +126,9 @@ def converted(obj: object) -> Predictions:
     adapter = ADAPTERS.find(obj)
     if adapter is None:
         raise TypeError(
-            f"predictions of type {type(obj).__name__} are not understood; give {ADAPTERS.understood()}. "
-            "A model that only gives samples is wc.Samples(values)"
+            f"predictions of type {type(obj).__name__} are not understood; "
+            + ("is it a fitted model? give wc.as_predictions(model, X); else " if _is_model(obj) else "")
+            + f"give {ADAPTERS.understood()}. A model that only gives samples is wc.Samples(values)"
         )
     try:
         made = adapter.convert(obj)
