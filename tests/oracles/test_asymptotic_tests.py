@@ -71,7 +71,7 @@ def unbiased(h: Any, cases: Any) -> float:
 
 
 def monte_carlo(statistic: float, null: Any) -> float:
-    """Equal up to rounding counts as equal: signs that are all alike give the statistic again, in another order."""
+    """Equal up to rounding is equal: signs that are all alike give the statistic again, in another order."""
     equal = statistic - 1e-10 * max(abs(value) for value in [statistic, *null])
     return (1 + sum(value >= equal for value in null)) / (1 + len(null))
 
