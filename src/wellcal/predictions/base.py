@@ -132,7 +132,7 @@ class Predictions(Distributions):
     """Parameters that columns are given for, all of them needed; empty for all that the family declares."""
     case_index: ClassVar[Labels | None] = None
     """Labels of the cases, an index of pandas, of a batch whose parameters had one; else None."""
-    coordinates: ClassVar[Coordinates | None] = None
+    case_columns: ClassVar[Coordinates | None] = None
     """Names of the columns of a data frame that vectors of parameters were given as; else None."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -262,7 +262,7 @@ class Predictions(Distributions):
         for field in fields(self):  # pyright: ignore[reportArgumentType]  # subclasses are dataclasses
             value = changed[field.name] if field.name in changed else getattr(self, field.name)
             object.__setattr__(clone, field.name, read_only(value))
-        for name in ("case_index", "coordinates"):
+        for name in ("case_index", "case_columns"):
             if (known := getattr(self, name)) is not None:
                 object.__setattr__(clone, name, known)
         return clone
@@ -326,7 +326,7 @@ class Predictions(Distributions):
         Targets become a floating array ``(n,)`` or ``(n, d)``, in the library and on the device of the
         predictions, with values in their `target_domain`.
         """
-        coordinates_in_order(self.coordinates, y, name)
+        coordinates_in_order(self.case_columns, y, name)
         y = self.align(y, name)
         if is_array(y) and namespace(y) is not self.xp:
             if is_traced(y):

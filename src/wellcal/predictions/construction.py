@@ -113,7 +113,7 @@ def take_parameters(batch: Any) -> None:
             given[name] = x
     labels, given = (None, given) if plain else _in_one_order(batch, given)
     object.__setattr__(batch, "case_index", labels)
-    object.__setattr__(batch, "coordinates", coordinates)
+    object.__setattr__(batch, "case_columns", coordinates)
     own = read_only if _lent.get() else own_copy
     for name, x in given.items():
         object.__setattr__(batch, name, x if name in batch.batch_fields else own(x))
@@ -136,7 +136,7 @@ def coordinates_in_order(known: Coordinates | None, x: Any, name: str) -> Coordi
     Traceback (most recent call last):
     ValueError: y and loc have the same columns in different orders: 'v' comes first in y and 'u' in loc; ...
     """
-    found = x.coordinates if hasattr(cast("Any", type(x)), "coordinates") else (name, column_names(x))
+    found = x.case_columns if hasattr(cast("Any", type(x)), "case_columns") else (name, column_names(x))
     if found is None or found[1] is None:
         return known
     names = tuple(found[1])
