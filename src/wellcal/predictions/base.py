@@ -326,7 +326,8 @@ class Predictions(Distributions):
         Targets become a floating array ``(n,)`` or ``(n, d)``, in the library and on the device of the
         predictions, with values in their `target_domain`.
         """
-        coordinates_in_order(self.case_columns, y, name)
+        if self.case_columns is not None:
+            coordinates_in_order(self.case_columns, y, name)
         y = self.align(y, name)
         if is_array(y) and namespace(y) is not self.xp:
             if is_traced(y):
