@@ -59,7 +59,7 @@ for name, p in pred.items():
 # %%
 # How large is it?
 # ----------------
-# With thousands of cases every model is rejected. The yardstick says which simple
+# With thousands of cases nearly every model is rejected. The yardstick says which simple
 # error would be as large; the score judges calibration and sharpness together.
 for name, result in results.items():
     score = float(wc.brier(y, pred[name]))

@@ -3,7 +3,7 @@ Quantiles of gradient boosting
 ==============================
 
 Gradient boosting with the pinball loss predicts quantiles, one model for each
-level. Do the intervals between them hold what they promise? The data are 442
+level. Do the intervals between them cover what they promise? The data are 442
 patients with diabetes, which come with scikit-learn.
 """
 

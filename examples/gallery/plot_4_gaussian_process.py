@@ -37,8 +37,8 @@ pred = wc.Normal(*gaussian_process(x_train, y_train, x_test))
 # %%
 # The verdict
 # -----------
-# If all households are counted, intervals of 80% and more hold what they promise, and
-# those of 50% a little more:
+# If all households are counted, intervals of 80% and more cover what they promise, and
+# those of 50% cover more than that:
 wc.interval_coverage(y, pred)
 
 # %%

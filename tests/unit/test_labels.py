@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import xarray as xr
 from scipy import stats
@@ -342,3 +343,28 @@ def test_jax_carries_the_index() -> None:
     moved = jax.tree_util.tree_map(lambda x: x + 1.0, normal())
     assert moved.case_index.equals(FRAME.index)
     np.testing.assert_allclose(moved.loc, MU + 1.0)
+
+
+def test_columns_of_vectors_in_another_order_are_refused() -> None:
+    """As rows of pandas in another order are not taken by position: a perfect model was rejected."""
+    rng = np.random.default_rng(2)
+    mean = pd.DataFrame(rng.normal(size=(40, 3)), columns=["u", "v", "w"])
+    y = mean + rng.normal(size=(40, 3))
+    turned = y[["w", "u", "v"]]
+    ones = mean * 0.0 + 1.0
+    diagonal = wc.DiagonalNormal(mean, ones)
+    full = wc.MultivariateNormal(mean, np.eye(3))
+    for pred in (diagonal, full, diagonal[::-1], wc.Mixture([diagonal, diagonal]), (mean, np.eye(3))):
+        with pytest.raises(
+            ValueError, match=r"y and loc have the same columns .* as in y\[\['u', 'v', 'w'\]\]"
+        ):
+            wc.calibration_test(turned, pred)
+    with pytest.raises(ValueError, match=r"scale and loc have the same columns in different orders"):
+        wc.DiagonalNormal(mean, ones[["v", "u", "w"]])
+    with pytest.raises(ValueError, match=r"components\[1\] and loc have the same columns"):
+        wc.Mixture([diagonal, wc.DiagonalNormal(mean[["v", "u", "w"]], 1.0)])
+    wanted = float(wc.skce(y.to_numpy(), wc.DiagonalNormal(mean.to_numpy(), ones.to_numpy())))
+    for same in (turned[["u", "v", "w"]], y.set_axis(["a", "b", "c"], axis=1), y.set_axis(range(3), axis=1)):
+        assert float(wc.skce(same, diagonal)) == pytest.approx(wanted, rel=1e-12)
+    with pytest.raises(ValueError, match="y and loc have the same columns"):
+        wc.nll(polars.DataFrame(turned), wc.DiagonalNormal(polars.DataFrame(mean), 1.0))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars
 import pytest
+from numpy.testing import assert_array_equal
 from scipy import stats
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -324,3 +325,39 @@ def test_classifiers_with_pred_dist_are_classifiers() -> None:
     framed: Any = wc.as_predictions(Framed(), X)
     assert framed.labels().tolist() == ["no", "yes"]
     assert framed.case_index.tolist() == ROWS
+
+
+class Wrapped:
+    """A classifier whose probabilities come as they are given."""
+
+    classes_ = np.array(["a", "b", "c"])
+
+    def __init__(self, probs: object) -> None:
+        self.probs = probs
+
+    def predict_proba(self, X: object) -> object:
+        return self.probs
+
+
+def test_probabilities_that_are_no_array() -> None:
+    """A list of rows is not one of targets; names of columns are not those of `classes_` in their order."""
+    rows = np.array([[0.2, 0.3, 0.5], [0.1, 0.7, 0.2]])
+    for probs in (
+        rows.tolist(),
+        pd.DataFrame(rows),
+        pd.DataFrame(rows[:, [2, 0, 1]], columns=["c", "a", "b"]),
+    ):
+        pred = wc.as_predictions(Wrapped(probs), np.zeros((2, 1)))
+        assert isinstance(pred, wc.Categorical)
+        order = [pred.labels().tolist().index(name) for name in "abc"]
+        assert_array_equal(np.asarray(pred.probs)[:, order], rows)
+    with pytest.raises(TypeError, match="Wrapped predicts 2 targets at once"):
+        wc.as_predictions(Wrapped([rows, rows]), np.zeros((2, 1)))
+    with pytest.raises(ValueError, match=r"a column for each of its 3 classes, found shape \(2,\); prob"):
+        wc.as_predictions(Wrapped(rows[:, 0]), np.zeros((2, 1)))
+
+
+def test_functions_by_level() -> None:
+    x = np.linspace(0.0, 1.0, 5)
+    pred = wc.as_predictions({0.9: lambda x: x + 1.0, 0.1: lambda x: x - 1.0}, x)
+    assert_array_equal(pred.quantile([0.1, 0.9]), np.stack([x - 1.0, x + 1.0], axis=1))

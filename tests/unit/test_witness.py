@@ -497,7 +497,7 @@ def test_sums_without_spread_show_nothing():
 @pytest.mark.parametrize(
     ("observed", "expected", "words"),
     [
-        (0.31, 0.1, "three times too often"),
+        (0.31, 0.1, "three times as often as predicted"),
         (0.2, 0.1, "twice as often as predicted"),
         (0.13, 0.1, "1.3 times as often as predicted"),
         (0.05, 0.1, "half as often as predicted"),
@@ -507,9 +507,9 @@ def test_sums_without_spread_show_nothing():
         (0.104, 0.1, "4% more often than predicted"),
         (0.1, 0.1, "as often as predicted"),
         (6.1e-7, 0.1, "hardly ever"),
-        (0.9, 7e-5, "12,900 times too often"),
+        (0.9, 7e-5, "12,900 times as often as predicted"),
         (0.0, 0.1, "not a single time"),
-        (0.5, 0.01, "50 times too often"),
+        (0.5, 0.01, "50 times as often as predicted"),
     ],
 )
 def test_how_often(observed, expected, words):

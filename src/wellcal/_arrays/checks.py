@@ -30,6 +30,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     with_type,
 )
+from wellcal._arrays.number_texts import says_number
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError
 
 LEAST, MOST = 1e-152, 1e151
@@ -99,8 +100,6 @@ _NO_NUMBERS = {
     "M": ("numbers, not dates", "give the time since a date in a unit of your choice"),
     "m": ("numbers, not durations", "divide by a unit of time, as in x / np.timedelta64(1, 's')"),
     "V": ("numbers, not records", "give one field, as in x['name']"),
-    "U": ("numeric, not texts", "convert them to numbers"),
-    "S": ("numeric, not texts", "convert them to numbers"),
 }
 """Kinds of NumPy's arrays that are no numbers: what is wanted instead, and the remedy."""
 
@@ -167,6 +166,16 @@ def _check_in_memory(x: Any, name: str) -> None:
 def _numeric(array: Array, name: str) -> Array:
     """An array of NumPy that holds numbers of another kind: objects that are numbers become floats."""
     kind = array.dtype.kind
+    if kind in "US" and array.size:
+        texts = array.astype(str).ravel().tolist()
+        first = next((k for k, text in enumerate(texts) if not says_number(text)), 0)
+        raise RowTypeError(
+            f"{name} must be numeric, not texts, found dtype {array.dtype} with "
+            f"{described(texts[first])} in ",
+            Row(int(np.unravel_index(first, array.shape)[0]) if array.ndim else 0),
+            argument=name,
+            remedy="convert them to numbers",
+        )
     if kind != "O":
         wanted, remedy = _NO_NUMBERS.get(kind, ("numeric", "convert it"))
         raise TypeError(f"{name} must be {wanted}, found dtype {array.dtype}; {remedy}")
@@ -272,6 +281,8 @@ def check_rows(
     row, *rest = (int(i) for i in np.argwhere(~good)[0])
     shown: Any = to_numpy(array)[(row, *rest)]
     values = np.array2string(np.asarray(shown), threshold=6, precision=6)
+    if np.ndim(shown) == 0 and values.endswith(".") and float(values) != float(shown):
+        values = np.format_float_positional(shown)  # 1.0000000001 is not 1
     column = f", column {', '.join(map(str, rest))}" if rest else ""
     bad = int(np.unique(np.argwhere(~good)[:, 0]).size)
     more = f" ({bad} rows in all)" if bad > 1 else ""

@@ -37,7 +37,7 @@ from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
 from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
-from wellcal.predictions.construction import keeping, lent
+from wellcal.predictions.construction import Coordinates, coordinates_in_order, keeping, lent
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 from wellcal.predictions.selection import checked_index, is_mask, outside_of_batch
 from wellcal.predictions.ties import Ties
@@ -132,6 +132,8 @@ class Predictions(Distributions):
     """Parameters that columns are given for, all of them needed; empty for all that the family declares."""
     case_index: ClassVar[Labels | None] = None
     """Labels of the cases, an index of pandas, of a batch whose parameters had one; else None."""
+    case_columns: ClassVar[Coordinates | None] = None
+    """Names of the columns of a data frame that vectors of parameters were given as; else None."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -260,8 +262,9 @@ class Predictions(Distributions):
         for field in fields(self):  # pyright: ignore[reportArgumentType]  # subclasses are dataclasses
             value = changed[field.name] if field.name in changed else getattr(self, field.name)
             object.__setattr__(clone, field.name, read_only(value))
-        if self.case_index is not None:
-            object.__setattr__(clone, "case_index", self.case_index)
+        for name in ("case_index", "case_columns"):
+            if (known := getattr(self, name)) is not None:
+                object.__setattr__(clone, name, known)
         return clone
 
     def store(self, **values: Any) -> None:
@@ -323,6 +326,8 @@ class Predictions(Distributions):
         Targets become a floating array ``(n,)`` or ``(n, d)``, in the library and on the device of the
         predictions, with values in their `target_domain`.
         """
+        if self.case_columns is not None:
+            coordinates_in_order(self.case_columns, y, name)
         y = self.align(y, name)
         if is_array(y) and namespace(y) is not self.xp:
             if is_traced(y):

@@ -8,7 +8,7 @@ import numpy as np
 
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.labels import in_order_of, labels_of, same_labels, shown_label
-from wellcal._arrays.namespaces import is_array, namespace
+from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.row_errors import Row, RowError
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
@@ -143,7 +143,7 @@ def as_batch(y: Any, pred: Any) -> tuple[Any, Any]:
         return [y], [pred]
     if len(given) == 1 < given[0] and labels_of(pred) is not None:
         return [y], pred.to_frame().T  # a row of a data frame, whose labels are the names of classes
-    return [y], (pred[None] if is_array(pred) and len(given) == 1 < given[0] else pred)
+    return [y], (plain_array(pred, "pred")[None] if len(given) == 1 < given[0] else pred)
 
 
 def _shape(x: object) -> tuple[int, ...]:

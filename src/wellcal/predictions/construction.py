@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from wellcal._arrays.labels import Labels, common_labels
 from wellcal._arrays.namespaces import attribute, is_array, is_traced, to_numpy
 from wellcal._arrays.ownership import freeze, own_copy, read_only
 from wellcal._arrays.parameters import is_number
+from wellcal.predictions.class_names import column_names
 from wellcal.predictions.fields import Parameter
 
 _WITHIN = 1e-3  # of one, where probabilities may be rounded: what is wrong with them is said later
@@ -96,18 +98,58 @@ def take_parameters(batch: Any) -> None:
     """Copy what was given, rows of columns with an index in one order; during construction only."""
     given = {name: getattr(batch, name) for name in batch.batch_fields}
     plain = not given
+    coordinates: Coordinates | None = None
+    for name, x in given.items():
+        for k, part in enumerate(cast("list[Any]", x) if isinstance(x, (list, tuple)) else [x]):
+            coordinates = coordinates_in_order(coordinates, part, f"{name}[{k}]")
     for name, spec in batch.parameter_fields.items():
         if not spec.computed:
             x = getattr(batch, name)
             if type(x) is not np.ndarray:
                 plain = False
+                if spec.ndim == 2 and spec.named is None:
+                    coordinates = coordinates_in_order(coordinates, x, spec.called or name)
                 x = plain_array(x, spec.called or name) if is_array(x) else x
             given[name] = x
     labels, given = (None, given) if plain else _in_one_order(batch, given)
     object.__setattr__(batch, "case_index", labels)
+    object.__setattr__(batch, "case_columns", coordinates)
     own = read_only if _lent.get() else own_copy
     for name, x in given.items():
         object.__setattr__(batch, name, x if name in batch.batch_fields else own(x))
+
+
+Coordinates: TypeAlias = tuple[str, tuple[Any, ...]]
+"""A parameter that was a data frame, and the names of its columns."""
+
+
+def coordinates_in_order(known: Coordinates | None, x: Any, name: str) -> Coordinates | None:
+    """What is known of the names of coordinates after `x`; an error where it has the same in another order.
+
+    Data frames with other names, and arrays, are taken by position.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> known = coordinates_in_order(None, pd.DataFrame({"u": [0.1], "v": [2.0]}), "loc")
+    >>> coordinates_in_order(known, pd.DataFrame({"v": [2.0], "u": [0.1]}), "y")
+    Traceback (most recent call last):
+    ValueError: y and loc have the same columns in different orders: 'v' comes first in y and 'u' in loc; ...
+    """
+    found = x.case_columns if hasattr(cast("Any", type(x)), "case_columns") else (name, column_names(x))
+    if found is None or found[1] is None:
+        return known
+    names = tuple(found[1])
+    if known is None:
+        return found[0], names
+    for own, other in zip(names, known[1], strict=False):
+        if own != other and Counter(names) == Counter(known[1]):
+            raise ValueError(
+                f"{name} and {known[0]} have the same columns in different orders: {own!r} "
+                f"{'comes first' if own == names[0] else 'stands'} in {name} and {other!r} in {known[0]}; "
+                f"bring them into one order, as in {name}[{list(known[1])!r}]"
+            )
+    return known
 
 
 _lent: ContextVar[bool] = ContextVar("lent", default=False)

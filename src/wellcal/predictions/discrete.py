@@ -383,7 +383,7 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     index = _found(batch, targets, name)
     known = batch.labels()
     remedy = f"the classes are {', '.join(map(repr, known[:6].tolist()))}{', ...' if len(known) > 6 else ''}"
-    if known.dtype.kind not in "biuf" and namespace(targets) is namespace() and targets.dtype.kind in "iuf":
+    if known.dtype.kind not in "biuf" and namespace(targets) is namespace() and targets.dtype.kind in "biuf":
         remedy += f"; give {name} as these" + _or_numbers(at_hand(targets), len(known))
     ok = at_hand(index) >= 0
     if type(targets) is np.ndarray and targets.ndim == 1 and not is_traced(ok):
@@ -397,6 +397,8 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
 
 def _or_numbers(targets: NDArray, count: int) -> str:
     """What to say of the classes where targets are numbers that count them, from 0 or from 1."""
+    if targets.dtype.kind == "b":
+        return ", or, if these are False and True, classes=[False, True]" if count == 2 else ""
     first = int(targets.min() > 0)
     if not np.isin(targets, np.arange(first, first + count)).all():
         return ""

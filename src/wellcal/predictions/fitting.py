@@ -22,7 +22,7 @@ from wellcal.predictions.rounded_sums import rounding_bias
 Reading = tuple[dict[str, Any], ColumnReading]
 """A role as it is given, and what it stands for."""
 
-_EXACT = 1e-6  # how far sums of probabilities are from one that were not rounded
+EXACT = 1e-6  # how far sums of probabilities are from one that were not rounded
 _FEW_OTHERS = 6  # columns that are tried in all combinations
 _BEGINS_AS_NUMBER = re.compile(r"\s*[-+]?[.,]?[0-9]")
 
@@ -176,7 +176,7 @@ def _adding_up(values: NDArray, core: list[int], rest: list[int], *, all_of_them
         exact = [core, [*core, *rest]]
     for some in exact:
         gaps = np.abs(_whole(values[:, some]).sum(axis=1) - 1.0)
-        if len(gaps) and gaps.max() <= _EXACT:
+        if len(gaps) and gaps.max() <= EXACT:
             return some
     used = [k for k in rest if np.nanmax(values[:, k]) > 0.0]
     biases = {tuple(some): rounding_bias(_whole(values[:, some])) for some in ([*core, *used], core)}

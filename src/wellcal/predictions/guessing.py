@@ -19,6 +19,7 @@ from wellcal._arrays.selecting import listed, select
 from wellcal.predictions.column_names import level_of
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.fitting import (
+    EXACT,
     called_by_classes,
     columns_of_probabilities,
     fitting_readings,
@@ -197,7 +198,21 @@ def proposed_role(frame: object) -> str:
         for roles, reading in found[:2]
         for keyword, value in roles.items()
     ]
-    return "; or ".join(told)
+    return "; or ".join(told) or _classes_among(table)
+
+
+def _classes_among(table: Table) -> str:
+    """The same for columns that add up to one and have any names, beside others."""
+    numbers = [name for name in table.names if table.is_numeric(name)]
+    if not numbers:
+        return ""
+    values = table.numbers_or_nan(numbers)
+    inside: list[int] = np.flatnonzero(((values >= 0.0) & (values <= 1.0)).all(axis=0)).tolist()
+    names = [numbers[k] for k in inside]
+    if not 1 < len(names) < len(table.names) or (abs(values[:, inside].sum(axis=1) - 1.0) > EXACT).any():
+        return ""
+    words = resolve(table.names, "probs", names).words()
+    return f"[{words}], which is as_predictions(frame, probs={_short(table, names)!r})"
 
 
 def _short(table: Table, value: Any) -> Any:

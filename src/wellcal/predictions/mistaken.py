@@ -11,15 +11,20 @@ import numpy as np
 
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.number_texts import says_number
 from wellcal._arrays.row_errors import RowError, retell
 
 _ROUNDED = 0.05  # how far sums of probabilities are from one where these were rounded, or cut
 _PERCENTS = 2.0  # how far sums of percentages are from 100 then
+_DIGITS = 1e-6  # how far computing takes a probability below 0 or above 1
 _POINTS = (
     "are these point predictions? they have no spread: give (mu, sigma), quantiles (wc.Quantiles), draws "
     "(wc.Samples), for counts wc.Poisson, for classes the probability of each"
 )
 _SWAP = "did you swap y and {0}? the order is (y, {0}), truth first"
+_CLASSES = (
+    "are these predicted classes? they do not say how sure the model is: give the probability of each class"
+)
 _ABOVE_ONE = "a probability is above 1: is it a percentage or a logit, or is that row wrong?"
 
 
@@ -33,7 +38,7 @@ def asked(error: TypeError | ValueError, y: object, pred: object, name: str = "p
     ValueError: pred is refused; are these point predictions? they have no spread: give (mu, sigma), ...
     """
     question = likely_mistake(y, pred, name)
-    if question in (_POINTS, _SWAP.format(name)) and isinstance(error, RowError):
+    if question in (_POINTS, _CLASSES, _SWAP.format(name)) and isinstance(error, RowError):
         raise error.retold("", question) from error  # what makes probabilities of logits is no remedy then
     if question:
         retell(error, more=question)
@@ -58,6 +63,8 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
             return _SWAP.format(name)
         if _one_hot(_numbers(y)):
             return "is y one-hot? give y.argmax(axis=1)"
+        if _names(y) and _names(pred):
+            return _CLASSES
         return _POINTS if _points(_numbers(y), pred) else ""
     except Exception:  # a question is no reason for another error
         return ""
@@ -102,7 +109,7 @@ def _points(targets: NDArray, pred: Any) -> bool:
     if targets.ndim != 1 or targets.dtype.kind not in "fiu":
         return False
     known = targets[np.isfinite(targets)]  # events of which some are missing are events
-    if len(np.unique(known)) <= 2:
+    if len(np.unique(known)) <= 2 and _are_labels(known):
         return False
     given = getattr(pred, "probs", pred)
     if issubclass(type(given), tuple) or _describes(given):
@@ -121,6 +128,14 @@ def _describes(y: Any) -> bool:
 
 def _are_probabilities(x: NDArray) -> bool:
     return bool(((x >= 0) & (x <= 1)).all() and ((x > 0) & (x < 1)).any())
+
+
+def _names(x: Any) -> bool:
+    """Whether these are texts, one for each case, that are no numbers."""
+    entries = _numbers(x)
+    if entries.ndim != 1 or entries.dtype.kind not in "UTO":
+        return False
+    return all(isinstance(entry, str) and not says_number(entry) for entry in entries.tolist())
 
 
 def _are_labels(x: NDArray) -> bool:
@@ -179,13 +194,20 @@ def not_probabilities(array: NDArray) -> str:
     'are these transposed? each column sums to one: give x.T, with a row for each case'
     >>> not_probabilities(np.array([[10.3, 9.7, 11.2], [8.1, 8.8, 9.2]]))
     'are these draws from the predictions? give wc.Samples(x)'
+    >>> not_probabilities(np.array([0.3, 1.0 + 1e-15]))
+    'is it rounding? give x.clip(0, 1)'
     """
+    beyond = max(0.0, -float(array.min()), float(array.max()) - 1.0)
+    if 0.0 < beyond <= _DIGITS:
+        return "is it rounding? give x.clip(0, 1)"
     if array.ndim == 2:
         if (array >= 0).all() and np.allclose(array.sum(axis=0), 1.0, atol=1e-3):
             return "are these transposed? each column sums to one: give x.T, with a row for each case"
         if (array <= 0).all() and np.allclose(np.exp(array).sum(axis=1), 1.0, atol=1e-3):
             return "are these log probabilities? give np.exp(x)"
-        if array.shape[1] > 1 and (array < 0).any():
+        if array.shape[1] == 1:  # what is wrong is the shape
+            return ""
+        if (array < 0).any():
             return (
                 "are these logits? give their softmax, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True); or "
                 "draws from the predictions? give wc.Samples(x)"
@@ -204,5 +226,7 @@ def not_probabilities(array: NDArray) -> str:
             return draws
         return f"{draws}; or votes or scores of classes? divide each row by its sum"
     if (array < 0).any():
-        return "are these logits? give 1 / (1 + np.exp(-x))"
+        logits = "logits? give 1 / (1 + np.exp(-x))"
+        logarithms = "log probabilities? give np.exp(x); or " if (array <= 0).all() else ""
+        return f"are these {logarithms}{logits}"
     return "are these percentages? divide by 100" if (array <= 100).all() and (array > 1).mean() > 0.5 else ""

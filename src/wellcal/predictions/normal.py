@@ -232,14 +232,17 @@ def _factored(cov: Any, loc: Array) -> tuple[Array, Array]:
     given = plain_array(cov, "cov") if issubclass(type(cov), (list, tuple)) else cov
     shape = tuple(attribute(given, "shape", ()))
     n, d = (int(k) for k in loc.shape)
-    if len(shape) != 2 or n == 0:
+    if len(shape) == 3 or n == 0:
         return checked_cholesky(cov, "cov", loc)
-    one = real_array(cov, "cov", ndim=(2,), like=loc)
-    if tuple(one.shape) != (d, d):
+    if shape != (d, d):
+        remedy = (
+            "" if len(shape) == 2 else "; coordinates that are independent are DiagonalNormal(loc, scale)"
+        )
         raise ValueError(
             f"cov must have shape ({n}, {d}, {d}), or ({d}, {d}) for all predictions, for loc of shape "
-            f"({n}, {d}), found {tuple(one.shape)}"
+            f"({n}, {d}), found {shape}{remedy}"
         )
+    one = real_array(cov, "cov", ndim=(2,), like=loc)
     xp = namespace(one)
     matrix, chol = (xp.broadcast_to(part, (n, d, d)) for part in checked_cholesky(one[None], "cov", loc[:1]))
     return matrix, chol

@@ -19,7 +19,7 @@ def how_often(observed: float, expected: float) -> str:
     Examples
     --------
     >>> how_often(0.3, 0.1)
-    'three times too often'
+    'three times as often as predicted'
     >>> how_often(0.35, 0.7)
     'half as often as predicted'
     >>> how_often(0.14, 0.1)
@@ -38,7 +38,7 @@ def how_often(observed: float, expected: float) -> str:
     if abs(ratio - 1.0) < _SAME:
         return "as often as predicted"
     if nearest >= 3 and abs(ratio / nearest - 1.0) <= _NEAR:
-        return f"{_TIMES.get(nearest) or _short(ratio, 3)} times too often"
+        return f"{_TIMES.get(nearest) or _short(ratio, 3)} times as often as predicted"
     if abs(ratio / 2.0 - 1.0) <= _NEAR:
         return "twice as often as predicted"
     inverse = round(1.0 / ratio)

@@ -16,6 +16,7 @@ from wellcal.predictions.adapters._arrays import with_classes
 from wellcal.predictions.adapters._statsmodels import from_statsmodels, is_of_statsmodels
 from wellcal.predictions.adapters.registry import converted
 from wellcal.predictions.base import Predictions
+from wellcal.predictions.class_names import column_names
 from wellcal.predictions.mixture import Mixture
 from wellcal.predictions.normal import Normal
 from wellcal.predictions.quantiles import Quantiles
@@ -89,7 +90,7 @@ def _is_classifier(model: Any) -> bool:
 
 def _from_classifier(model: Any, X: Any) -> Predictions:
     probs, name = model.predict_proba(X), type(model).__name__
-    if isinstance(probs, list):
+    if isinstance(probs, list) and all(np.ndim(one) > 1 for one in cast("list[Any]", probs)):
         raise TypeError(
             f"{name} predicts {len(cast('list[Any]', probs))} targets at once, and "
             "probabilities of each by itself; look at one target at a time: "
@@ -97,6 +98,13 @@ def _from_classifier(model: Any, X: Any) -> Predictions:
         )
     classes: Any = model.classes_
     table = np.asarray(to_numpy(plain_array(probs, "probabilities")))
+    if table.ndim != 2:
+        raise ValueError(
+            f"{name}.predict_proba must give a column for each of its {len(classes)} classes, found shape "
+            f"{table.shape}; probabilities of the second of two are wc.Bernoulli(p, classes=...)"
+        )
+    if (names := column_names(probs)) is not None and set(map(str, names)) == set(map(str, classes)):
+        classes = names
     if any(np.ndim(one) > 0 for one in classes) or _are_of_several_targets(table):
         raise TypeError(
             f"{name} gives {table.shape[1]} probabilities that do not sum to one: if they are those of as "
@@ -190,5 +198,6 @@ def _by_level(models: Mapping[Any, Any], X: Any) -> Predictions:
     if not models:
         raise ValueError("regressors by quantile level: found none")
     levels = sorted(models)
-    columns = [np.asarray(models[level].predict(X)) for level in levels]
+    predict = [getattr(models[level], "predict", models[level]) for level in levels]
+    columns = [np.asarray(function(X)) for function in predict]
     return Quantiles(np.asarray(levels, float), np.stack(columns, axis=1))
