@@ -115,3 +115,28 @@ def test_no_spread_is_told_of_draws_that_are_all_alike() -> None:
     assert told == [
         sentence for sentence in told if sentence.endswith(" where the predicted mean is above 0.1")
     ]
+
+
+def test_a_trend_about_a_line_of_its_own_is_no_spread() -> None:
+    """Errors about the mean of draws hold the trend; about what goes with the prediction they do not."""
+    told: list[list[str]] = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        mu = rng.normal(3.0, 2.0, 300)
+        y = rng.normal(mu + 0.35 * (mu - 3.0), 1.0)
+        pred = wc.Samples(rng.normal(mu[:, None], 1.0, (300, 20)))
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+        told.append([finding.kind for finding in found])
+    assert all("trend of the centre" in kinds for kinds in told)
+    assert sum("spread" in kinds for kinds in told) <= 1
+
+
+def test_a_spread_beside_a_trend_is_told_by_its_own_size() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.normal(3.0, 2.0, 400)
+    y = rng.normal(mu + 0.4 * (mu - 3.0), 1.5)
+    pred = wc.Samples(rng.normal(mu[:, None], 1.0, (400, 20)))
+    found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+    (spread,) = (finding for finding in found if finding.kind == "spread")
+    assert spread.interval is not None
+    assert spread.interval[0] <= 1.0 / 1.5 <= spread.interval[1]
