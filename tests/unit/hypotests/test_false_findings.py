@@ -140,3 +140,19 @@ def test_a_spread_beside_a_trend_is_told_by_its_own_size() -> None:
     (spread,) = (finding for finding in found if finding.kind == "spread")
     assert spread.interval is not None
     assert spread.interval[0] <= 1.0 / 1.5 <= spread.interval[1]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 1.5])
+def test_a_class_that_is_too_frequent_is_no_temperature(temperature: float) -> None:
+    """Probabilities look too extreme where one class occurs too often; that is told where it is more."""
+    told: list[list[str]] = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        logits = 1.5 * rng.normal(size=(1500, 3))
+        upper = special.softmax(logits / temperature + [1.2, 0.0, 0.0], axis=1).cumsum(axis=1)
+        y = np.minimum((upper < rng.uniform(size=(1500, 1))).sum(axis=1), 2)
+        pred = wc.Categorical(special.softmax(logits, axis=1))
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+        told.append([finding.kind for finding in found])
+    assert all("class" in kinds for kinds in told)
+    assert sum("temperature" in kinds for kinds in told) == 4 * (temperature > 1.0)
