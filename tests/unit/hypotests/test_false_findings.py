@@ -156,3 +156,22 @@ def test_a_class_that_is_too_frequent_is_no_temperature(temperature: float) -> N
         told.append([finding.kind for finding in found])
     assert all("class" in kinds for kinds in told)
     assert sum("temperature" in kinds for kinds in told) == 4 * (temperature > 1.0)
+
+
+@pytest.mark.parametrize("events", [0, 1, 3])
+def test_hardly_any_events_are_told_as_counts_that_are_too_low(events: int) -> None:
+    """And not as spreads, of which so few say nothing."""
+    rng = np.random.default_rng(0)
+    y = np.zeros(N, dtype=int)
+    y[:events] = 1
+    rate = rng.uniform(0.5, 2.5, N)
+    found = wc.calibration_test(y, wc.Poisson(rate), method=CHEAP, rng=0, n_resamples=99)
+    (told,) = found.findings
+    assert told.sentence.startswith("counts are 99")
+    assert " lower than predicted (" in told.sentence
+    assert told.interval is not None
+    assert told.interval[0] <= max(events, 0.5) / rate.sum() <= told.interval[1]
+    size = found.yardstick
+    assert size is not None
+    assert size.directed
+    assert size.ratio > 50.0
