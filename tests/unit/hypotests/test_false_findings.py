@@ -9,7 +9,11 @@ from scipy import special
 import wellcal as wc
 from benchmarks import false_findings as study
 from wellcal.hypotests import Omnibus
+from wellcal.hypotests.findings.claims import Found
 from wellcal.hypotests.findings.families import findings_in
+from wellcal.hypotests.findings.scalars import tails_finding
+from wellcal.hypotests.findings.splits import Summary, mean_of
+from wellcal.hypotests.findings.trends import shifts, trend_finding
 from wellcal.problem.drawn_targets import pool_draws
 
 CHEAP = Omnibus(pairs=False, most_resamples=0)
@@ -175,3 +179,22 @@ def test_hardly_any_events_are_told_as_counts_that_are_too_low(events: int) -> N
     assert size is not None
     assert size.directed
     assert size.ratio > 50.0
+
+
+def test_what_no_split_shows_is_not_certain() -> None:
+    """A curve may be beyond doubt, and no half or quarter of the cases off by more than its interval."""
+    values, mean = np.tile([-1.0, 1.0], 50), np.repeat(np.arange(10.0), 10)
+    found = trend_finding(shifts(mean_of), values, [Summary("predicted mean", mean)], 2.0, 0.001)
+    assert found is not None
+    assert found.sentence.startswith("perhaps targets are ")
+    assert found.interval is not None
+    assert found.interval[0] <= 0.0 <= found.interval[1]
+
+
+def test_tails_whose_share_may_be_right_are_not_certain() -> None:
+    tails = Found(0.2, 0.12, 0.02, 2.0, 300, 1e-4, 4.0)
+    middle = Found(0.4, 0.38, 0.03, 2.0, 300, 0.5, 0.5)
+    for share, start in ((0.06, "perhaps tails are heavier"), (0.12, "tails are heavier")):
+        beyond = Found(share, 0.05, 0.01, 2.0, 300, 0.1, 1.0)
+        told = tails_finding(tails, {"_middle": middle, "_beyond": beyond}, True)
+        assert told.sentence.startswith(start)
