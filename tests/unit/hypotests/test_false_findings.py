@@ -9,6 +9,7 @@ from scipy import special
 import wellcal as wc
 from benchmarks import false_findings as study
 from wellcal.hypotests import Omnibus
+from wellcal.hypotests.findings.binary import occurs
 from wellcal.hypotests.findings.claims import Found
 from wellcal.hypotests.findings.families import findings_in
 from wellcal.hypotests.findings.scalars import tails_finding
@@ -198,3 +199,9 @@ def test_tails_whose_share_may_be_right_are_not_certain() -> None:
         beyond = Found(share, 0.05, 0.01, 2.0, 300, 0.1, 1.0)
         told = tails_finding(tails, {"_middle": middle, "_beyond": beyond}, True)
         assert told.sentence.startswith(start)
+
+
+def test_an_outcome_that_always_occurs_does_so_all_the_time() -> None:
+    """The difference to what was predicted is rounded."""
+    off = Found(1.0 - 0.123 - 2e-16, 0.0, 0.0, 2.0, 20, 1e-4, 4.0)
+    assert occurs("outcome 1", "group", off, 0.123).sentence.startswith("outcome 1 occurs 100% of the time (")
