@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy import special
@@ -164,19 +164,20 @@ def frequencies_explain(
     >>> frequencies_explain(logs, y, [0]), frequencies_explain(2.0 * logs, y, [0])
     (True, False)
     """
-    happened = targets[:, None] == np.asarray(classes)
-    added = np.zeros(logs.shape[1])
+    happened: NDArray = targets[:, None] == np.asarray(classes)
+    p, added = np.exp(logs), np.zeros(logs.shape[1])
+    off = happened - p[:, classes]
     for _ in range(_STEPS):
-        p = special.softmax(logs + added, axis=1)
-        own = p[:, classes]
+        p = cast("NDArray", special.softmax(logs + added, axis=1))
+        own: NDArray = p[:, classes]
         off = happened - own
-        information = np.diag(own.sum(axis=0)) - own.T @ own
-        step = np.linalg.lstsq(information, off.sum(axis=0), rcond=_SINGULAR)[0]
+        information: NDArray = np.diag(own.sum(axis=0)) - own.T @ own
+        step = cast("NDArray", np.linalg.lstsq(information, off.sum(axis=0), rcond=_SINGULAR)[0])
         added[classes] += np.clip(step, -_LONGEST, _LONGEST)
-    slope = logs[np.arange(len(logs)), targets] - np.sum(p * logs, axis=1)
-    left = slope - off @ np.linalg.lstsq(off, slope, rcond=_SINGULAR)[0]
-    left = left if groups is None else np.bincount(groups, left)
-    return abs(float(left.sum())) <= _CLEAR * max(float(np.sqrt(np.sum(left**2))), 1e-300)
+    slope: NDArray = logs[np.arange(len(logs)), targets] - np.sum(p * logs, axis=1)
+    left: NDArray = slope - off @ np.linalg.lstsq(off, slope, rcond=_SINGULAR)[0]
+    added_up = left if groups is None else np.bincount(groups, left)
+    return abs(float(added_up.sum())) <= _CLEAR * max(float(np.sqrt(np.sum(added_up**2))), 1e-300)
 
 
 def _temperature(found: Found) -> Finding:
