@@ -116,6 +116,21 @@ def test_several_errors_together_are_no_smaller_than_one_of_them() -> None:
     assert yardstick_with(found.estimate, (large, *found.findings[1:])).ratio == 0.2
 
 
+@pytest.mark.parametrize("scale", [0.8, 0.1])
+def test_what_spreads_that_are_too_large_cannot_be_as_far_off_as(scale: float) -> None:
+    """However large they are, a shift of a standard deviation is farther off: spreads too small tell it."""
+    rng = np.random.default_rng(0)
+    found = wc.calibration_test(MU + rng.normal(1.0, scale, N), wc.Normal(MU, np.ones(N)), n_resamples=199)
+    assert {"shift", "spread"} <= {finding.kind for finding in found.findings}
+    size = found.yardstick
+    assert size is not None
+    assert size.overall
+    assert not size.directed
+    assert size.sentence.startswith("all in all as far off as a model whose spreads are ")
+    assert "% too small (" in size.sentence
+    assert size.sentence.endswith("), or 10 times too large or more")
+
+
 def test_an_interval_that_reaches_the_other_side_ends_at_what_is_right() -> None:
     found = outcome("normals")
     unsure = replace(found.findings[0], ratio=(0.97, 0.93, 1.02))

@@ -115,6 +115,11 @@ class Yardstick(Presentable):
         return (own,) if self.directed or self.other is None else (own, self._other_side)
 
     @property
+    def surely_beyond(self) -> bool:
+        """Whether all of the interval is larger than KCE of any ratio between 0.1 and 10."""
+        return self.beyond and self.low == self.ratio
+
+    @property
     def bounds(self) -> tuple[Bound, ...]:
         """How far the error may go at the upper end of the interval, to each side that it may be on.
 

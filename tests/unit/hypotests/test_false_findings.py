@@ -9,7 +9,12 @@ from scipy import special
 import wellcal as wc
 from benchmarks import false_findings as study
 from wellcal.hypotests import Omnibus
+from wellcal.hypotests.findings.binary import occurs
+from wellcal.hypotests.findings.claims import Found
 from wellcal.hypotests.findings.families import findings_in
+from wellcal.hypotests.findings.scalars import tails_finding
+from wellcal.hypotests.findings.splits import Summary, mean_of
+from wellcal.hypotests.findings.trends import shifts, trend_finding
 from wellcal.problem.drawn_targets import pool_draws
 
 CHEAP = Omnibus(pairs=False, most_resamples=0)
@@ -115,3 +120,88 @@ def test_no_spread_is_told_of_draws_that_are_all_alike() -> None:
     assert told == [
         sentence for sentence in told if sentence.endswith(" where the predicted mean is above 0.1")
     ]
+
+
+def test_a_trend_about_a_line_of_its_own_is_no_spread() -> None:
+    """Errors about the mean of draws hold the trend; about what goes with the prediction they do not."""
+    told: list[list[str]] = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        mu = rng.normal(3.0, 2.0, 300)
+        y = rng.normal(mu + 0.35 * (mu - 3.0), 1.0)
+        pred = wc.Samples(rng.normal(mu[:, None], 1.0, (300, 20)))
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+        told.append([finding.kind for finding in found])
+    assert all("trend of the centre" in kinds for kinds in told)
+    assert sum("spread" in kinds for kinds in told) <= 1
+
+
+def test_a_spread_beside_a_trend_is_told_by_its_own_size() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.normal(3.0, 2.0, 400)
+    y = rng.normal(mu + 0.4 * (mu - 3.0), 1.5)
+    pred = wc.Samples(rng.normal(mu[:, None], 1.0, (400, 20)))
+    found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+    (spread,) = (finding for finding in found if finding.kind == "spread")
+    assert spread.interval is not None
+    assert spread.interval[0] <= 1.0 / 1.5 <= spread.interval[1]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 1.5])
+def test_a_class_that_is_too_frequent_is_no_temperature(temperature: float) -> None:
+    """Probabilities look too extreme where one class occurs too often; that is told where it is more."""
+    told: list[list[str]] = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        logits = 1.5 * rng.normal(size=(1500, 3))
+        upper = special.softmax(logits / temperature + [1.2, 0.0, 0.0], axis=1).cumsum(axis=1)
+        y = np.minimum((upper < rng.uniform(size=(1500, 1))).sum(axis=1), 2)
+        pred = wc.Categorical(special.softmax(logits, axis=1))
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+        told.append([finding.kind for finding in found])
+    assert all("class" in kinds for kinds in told)
+    assert sum("temperature" in kinds for kinds in told) == 4 * (temperature > 1.0)
+
+
+@pytest.mark.parametrize("events", [0, 1, 3])
+def test_hardly_any_events_are_told_as_counts_that_are_too_low(events: int) -> None:
+    """And not as spreads, of which so few say nothing."""
+    rng = np.random.default_rng(0)
+    y = np.zeros(N, dtype=int)
+    y[:events] = 1
+    rate = rng.uniform(0.5, 2.5, N)
+    found = wc.calibration_test(y, wc.Poisson(rate), method=CHEAP, rng=0, n_resamples=99)
+    (told,) = found.findings
+    assert told.sentence.startswith("counts are 99")
+    assert " lower than predicted (" in told.sentence
+    assert told.interval is not None
+    assert told.interval[0] <= max(events, 0.5) / rate.sum() <= told.interval[1]
+    size = found.yardstick
+    assert size is not None
+    assert size.directed
+    assert size.ratio > 50.0
+
+
+def test_what_no_split_shows_is_not_certain() -> None:
+    """A curve may be beyond doubt, and no half or quarter of the cases off by more than its interval."""
+    values, mean = np.tile([-1.0, 1.0], 50), np.repeat(np.arange(10.0), 10)
+    found = trend_finding(shifts(mean_of), values, [Summary("predicted mean", mean)], 2.0, 0.001)
+    assert found is not None
+    assert found.sentence.startswith("perhaps targets are ")
+    assert found.interval is not None
+    assert found.interval[0] <= 0.0 <= found.interval[1]
+
+
+def test_tails_whose_share_may_be_right_are_not_certain() -> None:
+    tails = Found(0.2, 0.12, 0.02, 2.0, 300, 1e-4, 4.0)
+    middle = Found(0.4, 0.38, 0.03, 2.0, 300, 0.5, 0.5)
+    for share, start in ((0.06, "perhaps tails are heavier"), (0.12, "tails are heavier")):
+        beyond = Found(share, 0.05, 0.01, 2.0, 300, 0.1, 1.0)
+        told = tails_finding(tails, {"_middle": middle, "_beyond": beyond}, True)
+        assert told.sentence.startswith(start)
+
+
+def test_an_outcome_that_always_occurs_does_so_all_the_time() -> None:
+    """The difference to what was predicted is rounded."""
+    off = Found(1.0 - 0.123 - 2e-16, 0.0, 0.0, 2.0, 20, 1e-4, 4.0)
+    assert occurs("outcome 1", "group", off, 0.123).sentence.startswith("outcome 1 occurs 100% of the time (")

@@ -32,6 +32,7 @@ GROUPS = 50
 """Groups of cases, or of clusters, that the jackknife leaves out, one after the other."""
 
 _FEW = 5.0  # cases of a kind for which a standard error is not to be trusted
+_DIGITS = 12  # of a share, the others being rounding of a difference
 
 Estimator = Callable[[NDArray], NDArray]
 """From the positions of some cases to the quantities of these ``(K,)``."""
@@ -90,6 +91,7 @@ class Found(NamedTuple):
         share, low, high = (
             min(max(predicted + value, 0.0), 1.0) for value in (self.estimate, self.low, self.high)
         )
+        share = round(share, _DIGITS)  # all cases are all of them, and not nearly so
         count = self.cases if cases is None else int(cases)
         if count * min(share, 1.0 - share) < _FEW:
             low, high = self._replace(estimate=share, cases=count).share_ends

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from scipy import special
@@ -38,6 +38,9 @@ def without_kind(label: str) -> str:
 _MOST_CLASSES = 5  # that are told
 _LEAST_CASES = 20  # that say anything about a temperature
 _CLEAR = 2.6  # standard errors: an error rate of .01, as of all that is told beside other findings
+
+_STEPS, _LONGEST = 8, 2.0  # of Newton's method, and what is added to log odds in one of them
+_SINGULAR = 1e-9  # of singular values: what is added to all classes changes nothing
 
 
 class ClassClaims(Claims):
@@ -88,16 +91,20 @@ class ClassClaims(Claims):
         return np.zeros(len(self.names))
 
     def tell(self, told: Mapping[str, Found], every: Mapping[str, Found], targets: NDArray) -> list[Finding]:
-        """Temperature and classes; without one, how often the most probable class is right."""
+        """Temperature and classes; without one, how often the most probable class is right.
+
+        Where a class occurs more or less often than predicted, its probabilities look too extreme, or not
+        extreme enough: that is told where it is more than this.
+        """
         out: list[Finding] = []
-        if TEMPERATURE in told:
+        classes = [int(name[len(CLASS) :]) for name in told if name.startswith(CLASS)]
+        follows = bool(classes) and frequencies_explain(self.logs, targets, classes, self.groups)
+        if TEMPERATURE in told and not follows:
             out.append(_temperature(told[TEMPERATURE]))
-        elif CONFIDENCE in told:
+        elif CONFIDENCE in told and not follows:
             out.append(self._likeliest(told[CONFIDENCE]))
-        classes = [name for name in told if name.startswith(CLASS)]
-        for name in classes[:_MOST_CLASSES]:
-            k = int(name[len(CLASS) :])
-            found = occurs(self.labels[k], "class", told[name], float(self.predicted[k]))
+        for k in classes[:_MOST_CLASSES]:
+            found = occurs(self.labels[k], "class", told[f"{CLASS}{k}"], float(self.predicted[k]))
             out.append(replace(found, classes=(k,)))
         return out
 
@@ -141,6 +148,36 @@ def temperature_is_right(probabilities: NDArray, targets: NDArray, without: Sequ
     slope = logs[np.arange(len(logs)), np.searchsorted(others, targets[some])] - np.sum(p * logs, axis=1)
     error = max(float(np.sqrt(np.sum(slope**2))), 1e-300)
     return abs(float(slope.sum())) <= _CLEAR * error
+
+
+def frequencies_explain(
+    logs: NDArray, targets: NDArray, classes: Sequence[int], groups: NDArray | None = None
+) -> bool:
+    """Whether the temperature is right once some classes occur as often as they do, by a test of its score.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> logs = rng.normal(size=(900, 3))
+    >>> upto = special.softmax(logs + [1.0, 0.0, 0.0], axis=1).cumsum(axis=1)
+    >>> y = (upto < rng.uniform(size=(900, 1))).sum(axis=1)
+    >>> frequencies_explain(logs, y, [0]), frequencies_explain(2.0 * logs, y, [0])
+    (True, False)
+    """
+    happened: NDArray = targets[:, None] == np.asarray(classes)
+    p, added = np.exp(logs), np.zeros(logs.shape[1])
+    off = happened - p[:, classes]
+    for _ in range(_STEPS):
+        p = cast("NDArray", special.softmax(logs + added, axis=1))
+        own: NDArray = p[:, classes]
+        off = happened - own
+        information: NDArray = np.diag(own.sum(axis=0)) - own.T @ own
+        step = cast("NDArray", np.linalg.lstsq(information, off.sum(axis=0), rcond=_SINGULAR)[0])
+        added[classes] += np.clip(step, -_LONGEST, _LONGEST)
+    slope: NDArray = logs[np.arange(len(logs)), targets] - np.sum(p * logs, axis=1)
+    left: NDArray = slope - off @ np.linalg.lstsq(off, slope, rcond=_SINGULAR)[0]
+    added_up = left if groups is None else np.bincount(groups, left)
+    return abs(float(added_up.sum())) <= _CLEAR * max(float(np.sqrt(np.sum(added_up**2))), 1e-300)
 
 
 def _temperature(found: Found) -> Finding:

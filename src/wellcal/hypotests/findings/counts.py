@@ -19,6 +19,7 @@ from wellcal.measures.yardstick import in_deviations
 ZEROS = "zeros"
 _ALIKE = 25  # cases with like predictions that are compared with each other
 _LEAST_TIMES = 1e-9  # of their predicted mean that counts are: less is rounding of none
+_FEW = 4.5  # events of which there are too few for a standard error, or for anything but their number
 _COMMON = 0.005  # share of zeros, predicted or observed, from which they are spoken of
 
 
@@ -46,7 +47,9 @@ class CountClaims(ScalarClaims):
 
     def _counts(self, targets: NDArray, others: NDArray, cases: NDArray | slice) -> NDArray:
         centre, variance = self.centre[cases], self.variance[cases]
-        times = targets.sum(axis=1) / centre.sum()
+        total = targets.sum(axis=1)
+        few = total < _FEW  # half an event more, as the logarithm of none is not known
+        times = (total + 0.5 * few) / centre.sum()
         # Counts that are larger everywhere, by a factor, are so by more standard deviations where they are
         # large, and spread further: neither is another error.
         columns = self.columns.columns[cases]
@@ -63,6 +66,12 @@ class CountClaims(ScalarClaims):
 
     def tell_of(self, told: Mapping[str, Found], every: Mapping[str, Found], z: NDArray) -> list[Finding]:
         """Those of numbers, and zeros where dispersion does not explain them."""
+        total = float(np.sum(self.centre + np.sqrt(self.variance) * z))
+        if total < _FEW:  # which tell how many there are, and no more
+            told = {name: found for name, found in told.items() if name in (SHIFTED, ZEROS)}
+            least = (total + 0.5) ** -0.5  # of the logarithm of a count that is as variable as it is large
+            every = {**every, SHIFTED: every[SHIFTED]._replace(error=max(every[SHIFTED].error, least))}
+            told = {name: every[name] for name in told}
         if SPREAD in told and any(name.startswith((SHIFTED, CENTRE)) for name in told):
             alike = self._among_alike(told[SPREAD], z)
             told = {name: alike if name == SPREAD else found for name, found in told.items()}

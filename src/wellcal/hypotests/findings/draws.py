@@ -12,7 +12,7 @@ from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.findings.scalars import CENTRE, SPREAD, WIDTH, spread_finding
-from wellcal.hypotests.findings.splits import Summary, fitted, log_ratio_of, mean_of
+from wellcal.hypotests.findings.splits import Summary, fitted, log_ratio_of, mean_of, side_of
 from wellcal.hypotests.findings.trends import (
     CENTRE_TREND,
     SPREAD_TREND,
@@ -142,11 +142,22 @@ class DrawClaims(Claims):
         widths = [name for name in told if name in (RANGE, SPREAD)]  # the clearest first
         if wide is not None or (widths == [RANGE] and ABOVE in told):
             return out
+        if widths[:1] == [SPREAD] and centres is not None:
+            spread = self._about_trends(told[SPREAD], error, expected)
+            still = not spread.low <= spread.expected <= spread.high
+            return [*out, spread_finding(spread, self.units)] if still else out
         if widths[:1] == [RANGE]:
             out.append(_fall(told[RANGE], RANGE, "targets fall outside the range of their draws"))
         elif widths:
             out.append(spread_finding(told[SPREAD], self.units))
         return out
+
+    def _about_trends(self, found: Found, error: NDArray, expected: NDArray) -> Found:
+        """The spread about what goes with the prediction: errors about their mean hold that, too."""
+        values = np.stack([error, expected], axis=1)
+        about, freed = fitted(log_ratio_of, self.columns.columns, values, free=1)
+        side = side_of(about, freed, np.ones(len(error), dtype=bool), self.groups)
+        return found._replace(estimate=side.value, error=side.error)
 
 
 def trend_names(columns: int, lines: Sequence[int]) -> list[str]:

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of
+from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of, perhaps
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.findings.splits import Summary, fitted, log_spread_of, mean_of
 from wellcal.hypotests.findings.trends import carried_trend, shifts, spreads, trend_finding
@@ -423,4 +423,5 @@ def tails_finding(found: Found, every: Mapping[str, Found], normal: bool) -> Fin
         f"{'beyond two standard deviations' if normal else f'outside the {_central(_FAR)}'}, "
         f"{told.right} expected"
     )
-    return Finding(f"{short}: {shares}", TAILS, short, far.estimate, ends, LEVEL, found.pvalue)
+    told_of = Finding(f"{short}: {shares}", TAILS, short, far.estimate, ends, LEVEL, found.pvalue)
+    return perhaps(told_of, far.expected)

@@ -43,7 +43,8 @@ def yardstick_with(estimate: Estimate, findings: Sequence[Finding], level: float
     An error in spreads, temperature or means that all cases have alike, and no other, is its own yardstick:
     a model with just this error is as far off. The size that the finding has from the likelihood is the one
     that is told, not the one that a KCE leads to, which is the same but for chance. With other errors beside
-    it KCE says how far off all of them are together, which is no less than that one alone.
+    it KCE says how far off all of them are together, which is no less than that one alone. Where it is
+    larger than errors to that side can make it, both sides are told.
 
     Counts that are more dispersed than predicted are measured by spreads that are too small. `level` is that
     of the interval, which is wider than usual where several of them are to hold together.
@@ -56,9 +57,13 @@ def yardstick_with(estimate: Estimate, findings: Sequence[Finding], level: float
     if size is None:
         return None if own is None else replace(own, overall=True)
     size = _directed(size, findings)
-    if own is None or own.kind != size.kind or not size.directed:
-        return replace(size, overall=_told_in_part(size.kind, findings))
-    return replace(own if _farther(own, size) else size, overall=True)
+    alike = own is not None and own.kind == size.kind and size.directed
+    if own is not None and alike and _farther(own, size) and not size.surely_beyond:
+        return replace(own, overall=True)
+    either = replace(size, directed=False)
+    if size.beyond and not all(side.beyond for side in either.sides):
+        size = either  # what no error to this side is as far off as, one to the other side is
+    return replace(size, overall=alike or _told_in_part(size.kind, findings))
 
 
 def surely_not_slight(estimate: Estimate, findings: Sequence[Finding]) -> bool:

@@ -171,8 +171,8 @@ def contrast_of(
     ``(n, S + 1, ...)``. What calibration makes of a side is the quantity of all members that are on that side
     when they are the target, as in `wellcal.witnesses.swapped`.
     """
-    inside = _side(measure, values, split.inside, groups)
-    outside = _side(measure, values, ~split.inside, groups)
+    inside = side_of(measure, values, split.inside, groups)
+    outside = side_of(measure, values, ~split.inside, groups)
     if members is not None and split.swapped is not None:
         inside = _less_usual(inside, measure, members[split.swapped])
         outside = _less_usual(outside, measure, members[~split.swapped])
@@ -181,7 +181,8 @@ def contrast_of(
     return Contrast(split, inside, outside, difference)
 
 
-def _side(measure: Measure, values: NDArray, some: NDArray, groups: NDArray | None) -> Side:
+def side_of(measure: Measure, values: NDArray, some: NDArray, groups: NDArray | None) -> Side:
+    """A quantity of some of the cases."""
     value, parts = measure(values[some])
     count = len(parts) if groups is None else len(np.unique(groups[some]))
     influence = np.zeros(len(values))

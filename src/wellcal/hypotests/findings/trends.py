@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of
+from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of, perhaps
 from wellcal.hypotests.findings.splits import (
     Contrast,
     Measure,
@@ -152,12 +152,16 @@ def trend_finding(
     """The split that shows it best, in words; None where there is nothing to split.
 
     Where it is had in two ways, `also` by another measure, intervals hold both. With `sure` it is None, too,
-    where nothing is off on either side, nor apart, in the units in which it is told.
+    where nothing is off on either side, nor apart, in the units in which it is told; without, that is not
+    certain.
     """
     best = best_contrast(manner.measure, values, summaries, groups, fine, members, also, reach)
-    if best is None or (sure and not clear_sides(best, reach) and best.difference.off <= reach):
+    if best is None:
         return None
-    return _in_words(manner, best, reach, pvalue)
+    off = bool(clear_sides(best, reach)) or best.difference.off > reach
+    if off or sure:
+        return _in_words(manner, best, reach, pvalue) if off else None
+    return perhaps(_in_words(manner, best, reach, pvalue))
 
 
 def carried_trend(told: Finding | None, carried: int | None, cases: int) -> Finding | None:
