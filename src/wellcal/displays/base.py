@@ -12,7 +12,7 @@ from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import DEFAULT_SEED
-from wellcal.displays._style import style
+from wellcal.displays._style import OWN_HEIGHTS, lay_out, style
 from wellcal.displays.axes import Canvas, in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
@@ -37,6 +37,7 @@ SEEN = 0.02
 TIE = 1e-12
 """By which a curve may lie beyond its band before it counts as outside: rounding."""
 
+_LAYOUTS = 2  # axes move while what hangs on their squares is given room, each time a quarter as far
 _PRECISE = 50_000  # cases up to which a band takes the same probability at every share
 _REMEMBERED = 64
 _VERDICTS: dict[str, str | None] = {}
@@ -78,6 +79,9 @@ class Display(ByValue):
     def _drawn(self, ax: Any) -> None:
         with style():
             Canvas(ax).settle()
+            if ax.figure in OWN_HEIGHTS:
+                for _ in range(_LAYOUTS):
+                    lay_out(ax.figure)
         self.ax_, self.figure_ = ax, ax.figure
 
 

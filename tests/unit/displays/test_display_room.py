@@ -78,6 +78,21 @@ def test_everything_is_inside_of_the_figure(name: str) -> None:
     assert_all_inside(FIGURES[name]().figure_)
 
 
+@pytest.mark.parametrize("words", ["All bins lie in the band.", " ".join(9 * ["Of many words."])])
+def test_nothing_is_cut_off_when_a_figure_is_drawn_for_the_first_time(words: str) -> None:
+    """What hangs on a square, and its own place in the figure, are found in steps."""
+    for display in (
+        displays.ReliabilityDisplay.from_predictions(HITS, P, rng=0),
+        displays.CoverageDisplay.from_predictions(Y, NARROW),
+    ):
+        display.verdict = words
+        figure = display.plot().figure_
+        figure.draw_without_rendering()
+        found = figure.get_tightbbox()
+        assert min(found.x0, found.y0) > 0.02
+        assert found.y1 < figure.get_figheight() - 0.02
+
+
 @pytest.mark.parametrize("name", ["comparison", "groups"])
 def test_words_of_rows_are_apart(name: str) -> None:
     display = FIGURES[name]()
