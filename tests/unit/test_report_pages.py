@@ -160,9 +160,7 @@ def test_characters_that_no_page_can_hold_have_a_sign_in_their_place(tmp_path: P
         assert "\ud800" not in text
 
 
-def test_letters_of_all_scripts_are_text_without_a_warning(
-    tmp_path: Path, recwarn: pytest.WarningsRecorder
-):
+def test_letters_of_all_scripts_are_text_without_a_warning(tmp_path: Path, recwarn: pytest.WarningsRecorder):
     """Readers of a page have fonts for them."""
     rng = np.random.default_rng(0)
     mu = rng.normal(size=40)

@@ -188,7 +188,7 @@ def style(theme: str | None = None) -> Generator[Any]:
 
 @contextmanager
 def letters_stay() -> Generator[None]:
-    """No warning of letters that matplotlib has no font for: in pages they are text, and readers have fonts."""
+    """No warning of letters that matplotlib has no font for: in pages they are text."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
         yield
