@@ -132,6 +132,24 @@ def test_axes_of_a_user_make_room_for_all_that_is_written(name: str) -> None:
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
+@pytest.mark.parametrize("name", ["PIT", "ECDF", "quantiles", "coverage"])
+def test_words_along_axes_of_a_user_leave_them_their_size(name: str) -> None:
+    """Longer than the axes they would make these smaller, and reach beyond them all the more."""
+    from matplotlib import pyplot
+
+    figure, grid = pyplot.subplots(2, 3, figsize=(12.0, 8.0))
+    OWN[name](grid[0, 1])
+    figure.draw_without_rendering()
+    ax = grid[0, 1]
+    assert ax.get_window_extent().width > 1.8 * figure.dpi
+    for axis, end in ((ax.xaxis, "width"), (ax.yaxis, "height")):
+        words = getattr(axis.label.get_window_extent(), end)
+        assert words < 1.25 * getattr(ax.get_window_extent(), end)
+    before = ax.get_xlabel().replace("\n", " ")
+    OWN[name](ax)
+    assert ax.get_xlabel().replace("\n", " ") == before
+
+
 def test_axes_of_a_user_stay_where_a_layout_or_somebody_else_puts_them() -> None:
     from matplotlib.figure import Figure
 
