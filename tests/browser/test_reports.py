@@ -11,7 +11,7 @@ import pytest
 import wellcal as wc
 
 from .conftest import Opened
-from .examples import ENDING, HOSTILE, KINDS, QUOTED, made, page_text
+from .examples import ENDING, HOSTILE, KINDS, QUOTED, N, made, page_text
 
 Open = Callable[..., Opened]
 SECTIONS = ["verdict", "findings", "size", "where", "scores", "choices", "cite", "data"]
@@ -162,6 +162,23 @@ def test_dark_and_print(open_page: Open, written: Callable[[str], Path]):
     assert least >= 4.5
     assert not page.locator("nav").is_visible()
     assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_small_multiples_have_all_of_the_paper(open_page: Open, tmp_path: Path):
+    """Their letters are legible in print, where nobody enlarges them."""
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(5), size=N)
+    y = (probs.cumsum(axis=1) < rng.random((N, 1))).sum(axis=1)
+    sharp = probs**2 / (probs**2).sum(axis=1, keepdims=True)
+    path = tmp_path / "grades.html"
+    wc.report(y, wc.Categorical(sharp, support=range(5)), n_resamples=199, rng=0).to_html(path)
+    page = open_page(path, viewport={"width": 688, "height": 900}).page  # A4 without its margins
+    page.emulate_media(media="print")
+    sizes = page.locator("figure.wide svg").evaluate_all(
+        "found => found.map(e => e.getBoundingClientRect().width / e.viewBox.baseVal.width)"
+    )
+    assert sizes
+    assert min(sizes) > 0.9, "of pixels in points: letters of 9 points have 6 or more"
 
 
 @pytest.mark.parametrize("kind", ["classes", "several"])

@@ -160,6 +160,16 @@ def test_characters_that_no_page_can_hold_have_a_sign_in_their_place(tmp_path: P
         assert "\ud800" not in text
 
 
+def test_letters_of_all_scripts_are_text_without_a_warning(tmp_path: Path, recwarn: pytest.WarningsRecorder):
+    """Readers of a page have fonts for them."""
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=40)
+    models = {"\u6771\u4eac": wc.Normal(mu, 1.0), "\u4eac\u90fd": wc.Normal(mu, 3.0)}
+    wc.report(rng.normal(mu), models, rng=0, n_resamples=99).to_html(tmp_path / "report.html")
+    assert "\u4eac\u90fd</text>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not [said for said in recwarn if "Glyph" in str(said.message)]
+
+
 def test_levels_with_the_same_interval_are_one_row():
     draws = wc.Samples(MU[:, None] + np.array([-1.0, 1.0]))
     ((level, covered, *_),) = coverage_table(wc.interval_coverage(Y, draws)).rows

@@ -13,6 +13,7 @@ from scipy import special
 import wellcal as wc
 from wellcal.hypotests.findings.families import findings_in
 from wellcal.reporting.family_pictures import Shown, album, farthest_class, kinds_for, kinds_with
+from wellcal.reporting.result import GROUP
 from wellcal.reporting.sections import NOT_SEEN, Album, report_view
 from wellcal.reporting.telling import OF_PARTS, SHOWS, most_telling, shown_in
 
@@ -290,6 +291,27 @@ def test_a_finding_about_a_class_is_shown_by_the_picture_of_that_class() -> None
         own = str(finding).split("'")[1]
         assert kinds[name].options == {"label": own}
         assert kinds[name].question == f"Does {own} happen as often as the model says?"
+
+
+@pytest.mark.usefixtures("unwritten")
+def test_a_finding_about_a_grade_is_not_shown_by_another_grade_and_those_above_it() -> None:
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.ones(3), 900)
+    y = drawn(rng, np.log(p))
+    y = np.where((y == 0) & (rng.random(len(y)) < 0.4), 2, y)
+    report = wc.report(y + 1, wc.Categorical(p, support=(1, 2, 3)), n_resamples=199, rng=0)
+    view = report_view(report)
+    shown = {view["hero"].anchor: view["hero"]}
+    blocks = [block for part in view["parts"] if part.anchor == "findings" for block in part.blocks]
+    assert view["hero"].caption.endswith(" or above happen as often as the model says?")
+    shown |= {block.picture.anchor: block.picture for block in blocks if block.picture}
+    told = [one for one in report.best.findings if one.kind != GROUP]
+    assert any(one.kind == "class" for one in told)
+    for finding, block in zip(told, blocks, strict=True):
+        if finding.kind == "class":
+            anchor = block.picture.anchor if block.picture else block.links[0].href.removeprefix("#")
+            grade = 1 + (finding.classes or (-1,))[0]
+            assert shown[anchor].caption == f"Does grade {grade} happen as often as the model says?"
 
 
 @pytest.mark.parametrize("classes", [2, 3])

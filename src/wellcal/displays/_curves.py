@@ -50,8 +50,8 @@ def binned_curve(
     for rows in in_chunks(resamples, n):
         drawn = rng.random((rows.stop - rows.start, n)) < chance
         draws[rows] = np.add.reduceat(drawn, starts, axis=1, dtype=np.int64)
-    low, high = envelope(draws, level)
-    return predicted, observed, counts, low / counts, high / counts
+    low, high = (np.clip(end / counts, 0.0, 1.0) for end in envelope(draws, level))
+    return predicted, observed, counts, low, high
 
 
 def smooth_curve(hits: NDArray, p: NDArray) -> tuple[NDArray, NDArray]:

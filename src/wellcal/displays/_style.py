@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -185,6 +186,14 @@ def style(theme: str | None = None) -> Generator[Any]:
         _theme.reset(token)
 
 
+@contextmanager
+def letters_stay() -> Generator[None]:
+    """No warning of letters that matplotlib has no font for: in pages they are text."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
+        yield
+
+
 def _of_style(paper: Any) -> tuple[str, Theme]:
     """The theme that goes with a colour of figures, on that colour."""
     from matplotlib.colors import to_hex, to_rgba
@@ -311,7 +320,7 @@ def to_svg(figure: Any, *, title: bool = True) -> str:
     for text in left_out:
         text.set_visible(False)
     try:
-        with style("light"):
+        with style("light"), letters_stay():
             figure.savefig(found, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     finally:
         for text in left_out:

@@ -36,6 +36,7 @@ _LEADING = 1.25 / 72.0  # height of a line in inches, in units of the size of it
 
 _UNBROKEN = "\N{NO-BREAK SPACE}"
 _NARROWEST = 72.0  # lines of words, in points
+_LONGER = 1.2  # than axes of a user is what is written along them, at most
 _ROW = 0.36  # height of a row of words and its line, in inches
 _NAMES = 9.0  # size of names of models
 _OUT = 5.0  # of a legend from the axes that it stands above, in points
@@ -272,10 +273,20 @@ class Canvas:
         fit_into_cell(self.ax, self._rewrite)
 
     def _rewrite(self) -> None:
+        for ax in (self.ax, *self.ax.child_axes):
+            self._wrap_labels(ax)
         if "head" in self.shown.parts:
             self._write_title()
         if "noted" in self.shown.parts:
             self.note(*self.shown.parts["noted"])
+
+    def _wrap_labels(self, ax: Any) -> None:
+        """What is written along axes in lines not much longer than these, which it would make smaller."""
+        drawn, unit = ax.get_window_extent(), 72.0 / root_of(ax).dpi
+        for axis, length in ((ax.xaxis, drawn.width), (ax.yaxis, drawn.height)):
+            text = axis.label.get_text().replace("\n", " ")
+            lines = wrapped_lines(text, max(_NARROWEST, _LONGER * length * unit), axis.label.get_fontsize())
+            axis.label.set_text("\n".join(lines))
 
     def note(self, text: str, below: Any = None) -> None:
         """Small print below the axes, or below other ones; what was there before goes."""

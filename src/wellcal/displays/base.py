@@ -12,7 +12,7 @@ from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import DEFAULT_SEED
-from wellcal.displays._style import style
+from wellcal.displays._style import OWN_HEIGHTS, lay_out, style
 from wellcal.displays.axes import Canvas, in_title
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.result import TestResult
@@ -37,6 +37,8 @@ SEEN = 0.02
 TIE = 1e-12
 """By which a curve may lie beyond its band before it counts as outside: rounding."""
 
+_LAYOUTS = 2  # axes move while what hangs on their squares is given room, each time a quarter as far
+_COARSE = 1.25  # times what may be left out, from which on ranks are too coarse
 _PRECISE = 50_000  # cases up to which a band takes the same probability at every share
 _REMEMBERED = 64
 _VERDICTS: dict[str, str | None] = {}
@@ -78,6 +80,9 @@ class Display(ByValue):
     def _drawn(self, ax: Any) -> None:
         with style():
             Canvas(ax).settle()
+            if ax.figure in OWN_HEIGHTS:
+                for _ in range(_LAYOUTS):
+                    lay_out(ax.figure)
         self.ax_, self.figure_ = ax, ax.figure
 
 
@@ -146,9 +151,11 @@ def checked_result(result: Any) -> TestResult:
 
 
 def envelope(draws: NDArray, level: float) -> tuple[NDArray, NDArray]:
-    """Bounds ``(B,)`` that hold as many of the curves ``(R, B)`` wholly as `level` says, at least.
+    """Bounds ``(B,)`` that hold as many other such curves wholly as `level` says, as near as these can tell.
 
-    Of the curves at each place, as many are left out below as above, and equally many at all places.
+    Of the curves ``(R, B)`` at each place, as many are left out below as above, and equally many at all
+    places. Where that would leave out more than `level` allows even beyond the outermost curve, since there
+    are many places and few curves, bounds are equally many standard deviations from the mean at all places.
 
     Parameters
     ----------
@@ -161,32 +168,52 @@ def envelope(draws: NDArray, level: float) -> tuple[NDArray, NDArray]:
     --------
     >>> draws = np.random.default_rng(0).random((999, 5))
     >>> low, high = envelope(draws, 0.9)
-    >>> inside = ((draws >= low) & (draws <= high)).all(axis=1).mean()
-    >>> bool(0.9 <= inside < 0.92)
+    >>> others = np.random.default_rng(1).random((10_000, 5))
+    >>> bool(0.88 < ((others >= low) & (others <= high)).all(axis=1).mean() < 0.92)
     True
     """
     places = draws.shape[1]
-    found = floor_of(np.concatenate([draws, -draws], axis=1), level)
+    ends = np.concatenate([draws, -draws], axis=1)
+    if np.mean(_ranks(ends) <= 1) > _COARSE * (1.0 - probability(level, "level")):
+        mean, spread = draws.mean(axis=0), draws.std(axis=0)
+        apart = np.abs(draws - mean) / np.where(spread > 0.0, spread, 1.0)
+        far = float(np.sort(apart.max(axis=1))[-1 - _left_out(len(draws), level)])
+        # From the mean of the others, in their standard deviations, as far as there are others.
+        far *= math.sqrt(len(draws) / max(len(draws) - 1.0 - far**2, 1.0))
+        return mean - far * spread, mean + far * spread
+    found = floor_of(ends, level)
     return found[:places], -found[places:]
 
 
 def floor_of(draws: NDArray, level: float) -> NDArray:
-    """Bounds ``(B,)`` above which as many of the curves ``(R, B)`` stay wholly as `level` says, at least.
+    """Bounds ``(B,)`` above which as many other such curves stay wholly as `level` says, nearly.
 
     Examples
     --------
     >>> floor_of(np.arange(20.0)[:, None], 0.9)
     array([1.])
     """
-    level = probability(level, "level")
-    count = len(draws)
+    ranks = np.sort(_ranks(draws))
+    rank = int(ranks[_left_out(len(draws), probability(level, "level"))])
+    # A curve is left out where it has this rank or a lower one among all: more than level says, or fewer.
+    more, fewer = (float(np.mean(ranks <= last)) for last in (rank, rank - 1))
+    if rank > 1 and abs(more - (1.0 - level)) > abs(fewer - (1.0 - level)):
+        rank -= 1
+    return np.sort(draws, axis=0)[rank - 1]
+
+
+def _ranks(draws: NDArray) -> NDArray:
+    """The lowest rank that each curve has among all, at any place, from 1 on."""
     ordered = np.sort(draws, axis=0)
-    rank = np.full(count, count)
+    rank = np.full(len(draws), len(draws))
     for place in range(draws.shape[1]):
         rank = np.minimum(rank, np.searchsorted(ordered[:, place], draws[:, place], side="right"))
-    # Of R curves and the observed one, alike under calibration, the share that may be left outside.
-    left = max(0, count - int(np.ceil(level * (count + 1))))
-    return ordered[int(np.sort(rank)[left]) - 1]
+    return rank
+
+
+def _left_out(count: int, level: float) -> int:
+    """How many of some curves may be left out so that another one is not with the probability `level`."""
+    return max(0, count - int(np.ceil(level * (count + 1))))
 
 
 def band_below(shares: NDArray, n: int, level: float) -> tuple[NDArray, NDArray]:

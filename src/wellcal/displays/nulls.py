@@ -199,7 +199,7 @@ class NullDisplay(Display):
             ax.set_ylabel("share of calibrated models", color=theme.ink)
             ax.yaxis.set_major_formatter(percent)
             canvas.title()
-            named = f"{self.name}: " if self.name else ""
+            named = f"{self.name}: " if self.name and len(canvas.shown.names) == 1 else ""
             beyond = len(self.null) - nulls[-1].within(left, right_end)
             out = f", {beyond:,} of them beyond the axis" if beyond else ""
             what = f"; the axis is {self.statistic_label}" if words else ""

@@ -93,7 +93,7 @@ class SegmentsDisplay(Display):
             Where to draw it.
         """
         segments: Sequence[Any] | None = getattr(result, "segments", None)
-        if not isinstance(segments, tuple) or not all(hasattr(one, "where") for one in segments):
+        if not isinstance(segments, tuple) or not all(hasattr(one, "test") for one in segments):
             raise TypeError(
                 f"result must be the segments of a model in a report, such as report.best.segments, found "
                 f"{described(result)}"

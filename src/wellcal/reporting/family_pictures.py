@@ -301,23 +301,24 @@ def kinds_with(model: Shown, findings: Sequence[Finding]) -> list[Kind]:
     if getattr(model.predictions, "support", None) is not None and not ordered:
         return kinds  # classes that are vectors
     family: Any = model.predictions
-    told = {} if ordered else class_pictures(findings)
-    if not told:
+    told = class_pictures(findings)
+    if ordered or not told:
         name = ONE_GRADE if ordered else ONE_CLASS
-        return [*kinds, _of_one_class(classes, name, family, farthest_class(*model.drawn))]
+        kinds.append(_of_one_class(classes, name, family, farthest_class(*model.drawn)))
     labels: list[Any] = np.asarray(family.labels()).tolist()
     return [*kinds, *(_of_one_class(classes, name, family, labels[k]) for k, name in told.items())]
 
 
 def _of_one_class(classes: Kind, name: str, predictions: Any, label: Any) -> Kind:
     """The reliability diagram of a class, or of a grade and those above it."""
-    ordered, named = name == ONE_GRADE, getattr(predictions, "classes", None) is not None
-    happens = f"{'' if named or ordered else 'class '}{in_words(label)}{' or above' if ordered else ''}"
+    above, named = name == ONE_GRADE, getattr(predictions, "classes", None) is not None
+    what = "grade" if is_ordered(predictions) else "class"
+    happens = f"{'' if named or above else f'{what} '}{in_words(label)}{' or above' if above else ''}"
     return classes._replace(
         name=name,
-        title="Reliability at or above one grade" if ordered else "Reliability of one class",
+        title="Reliability at or above one grade" if above else f"Reliability of one {what}",
         question=f"Does {happens} happen as often as the model says?",
-        options={"grade" if ordered else "label": label},
+        options={"grade" if above else "label": label},
     )
 
 

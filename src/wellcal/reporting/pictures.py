@@ -44,6 +44,7 @@ from wellcal.displays import (
     witness_maps,
     witnesses,
 )
+from wellcal.displays._style import letters_stay
 from wellcal.displays.base import TESTED
 from wellcal.hypotests import PowerPlan
 from wellcal.hypotests.findings.finding import Finding
@@ -99,7 +100,7 @@ class ReportFigure:
     def display(self) -> Any:
         """The display, drawn when it is first asked for: data in it, axes in `ax_`."""
         if "_display" not in self.__dict__:
-            with style("light") as pyplot:  # the theme that pages recolour
+            with style("light") as pyplot, letters_stay():  # the theme that pages recolour
                 self.__dict__["_display"] = self.draw()
                 # Out of pyplot's hands, which would show it and hold on to it; the figure itself stays.
                 pyplot.close(self.__dict__["_display"].figure_)

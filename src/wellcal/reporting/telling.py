@@ -112,12 +112,13 @@ def shown_in(finding: Finding, there: Collection[str], findings: Iterable[Findin
     """Names of pictures that show a finding, given those that there are, and all that was found.
 
     Residuals are shown against what the finding tells cases by, where there are both pictures of them; a
-    class is shown by its own picture.
+    class is shown by its own picture, and not by that of some grade and those above it.
     """
     names = _shows(finding)
     if finding.classes:
         own = class_pictures([*findings, finding])
-        return tuple(own[finding.classes[0]] if name == ONE_CLASS else name for name in names)
+        names = tuple(own[finding.classes[0]] if name == ONE_CLASS else name for name in names)
+        return tuple(name for name in names if name != ONE_GRADE or own[finding.classes[0]] not in there)
     if names is not _TREND or finding.by is None or BY_MEAN not in there:
         return names
     return ("residuals",) if finding.by in (SPREAD, OUTER) else (BY_MEAN,)
@@ -130,6 +131,8 @@ def wanted(test: TestResult, findings: Sequence[Finding], there: Collection[str]
     names of those that there are.
     """
     found = [names for finding in findings if (names := shown_in(finding, there, findings))]
+    if findings and ONE_GRADE in there and _shows(findings[0])[:1] == (ONE_GRADE,):
+        found.insert(0, (ONE_GRADE,))  # of ordered grades, the usual one
     leading = reasons_in(test.provenance).leading
     if leading is not None and not found:
         found = [OF_PARTS.get(leading, ())]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+_ONE_DIAGRAM = 640  # pixels: no diagram by itself is wider
+
 
 @dataclass(frozen=True)
 class Said:
@@ -103,6 +105,11 @@ class Picture:
     def broad(self) -> bool:
         """Whether it has too little room beside words."""
         return self.ratio >= 1.2
+
+    @property
+    def wide(self) -> bool:
+        """Whether it has several diagrams in a row, which need all of the paper."""
+        return self.width > _ONE_DIAGRAM
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from wellcal.displays import (
     to_svg,
 )
 from wellcal.displays.axes import NAME, Canvas, in_title
+from wellcal.displays.base import envelope
 from wellcal.displays.shortening import cut_apart
 
 
@@ -115,6 +116,19 @@ def test_bands_hold_calibrated_models(monkeypatch: pytest.MonkeyPatch):
         paths += bool(np.all((found >= path_band[0] - 1e-12) & (found <= path_band[1] + 1e-12)))
     # Counts are discrete, so that a band may hold somewhat more than it must.
     assert all(143 <= held <= 184 for held in (bins, bars, paths)), (bins, bars, paths)
+
+
+@pytest.mark.parametrize(("curves", "places"), [(99, 45), (199, 15), (999, 15), (999, 50)])
+def test_bands_hold_calibrated_models_also_at_more_places_than_draws_tell(curves: int, places: int) -> None:
+    """Beyond the outermost draws at many places there are more others than a band leaves out."""
+    rng = np.random.default_rng(0)
+    for level in (0.95, 0.99):
+        inside: list[float] = []
+        for _ in range(100):
+            low, high = envelope(rng.binomial(10_000, 0.3, (curves, places)).astype(float), level)
+            others = rng.binomial(10_000, 0.3, (500, places))
+            inside.append(float(np.mean(((others >= low) & (others <= high)).all(axis=1))))
+        assert np.mean(inside) == pytest.approx(level, abs=0.4 * (1.0 - level))
 
 
 def test_bands_are_left_by_models_that_are_wrong(monkeypatch: pytest.MonkeyPatch):

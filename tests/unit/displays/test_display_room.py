@@ -78,6 +78,21 @@ def test_everything_is_inside_of_the_figure(name: str) -> None:
     assert_all_inside(FIGURES[name]().figure_)
 
 
+@pytest.mark.parametrize("words", ["All bins lie in the band.", " ".join(9 * ["Of many words."])])
+def test_nothing_is_cut_off_when_a_figure_is_drawn_for_the_first_time(words: str) -> None:
+    """What hangs on a square, and its own place in the figure, are found in steps."""
+    for display in (
+        displays.ReliabilityDisplay.from_predictions(HITS, P, rng=0),
+        displays.CoverageDisplay.from_predictions(Y, NARROW),
+    ):
+        display.verdict = words
+        figure = display.plot().figure_
+        figure.draw_without_rendering()
+        found = figure.get_tightbbox()
+        assert min(found.x0, found.y0) > 0.02
+        assert found.y1 < figure.get_figheight() - 0.02
+
+
 @pytest.mark.parametrize("name", ["comparison", "groups"])
 def test_words_of_rows_are_apart(name: str) -> None:
     display = FIGURES[name]()
@@ -115,6 +130,24 @@ def test_axes_of_a_user_make_room_for_all_that_is_written(name: str) -> None:
     assert_all_inside(figure)
     boxes = [other.get_tightbbox() for other in grid.flat]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+
+
+@pytest.mark.parametrize("name", ["PIT", "ECDF", "quantiles", "coverage"])
+def test_words_along_axes_of_a_user_leave_them_their_size(name: str) -> None:
+    """Longer than the axes they would make these smaller, and reach beyond them all the more."""
+    from matplotlib import pyplot
+
+    figure, grid = pyplot.subplots(2, 3, figsize=(12.0, 8.0))
+    OWN[name](grid[0, 1])
+    figure.draw_without_rendering()
+    ax = grid[0, 1]
+    assert ax.get_window_extent().width > 1.8 * figure.dpi
+    for axis, end in ((ax.xaxis, "width"), (ax.yaxis, "height")):
+        words = getattr(axis.label.get_window_extent(), end)
+        assert words < 1.25 * getattr(ax.get_window_extent(), end)
+    before = ax.get_xlabel().replace("\n", " ")
+    OWN[name](ax)
+    assert ax.get_xlabel().replace("\n", " ") == before
 
 
 def test_axes_of_a_user_stay_where_a_layout_or_somebody_else_puts_them() -> None:

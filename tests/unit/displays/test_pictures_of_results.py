@@ -289,6 +289,8 @@ def test_segments_in_rows() -> None:
     assert "2 segments were tested, 1 is shown: that with the smallest p-value;" in small_print(one)
     with pytest.raises(TypeError, match=r"report\.best\.segments"):
         SegmentsDisplay.from_result(report)
+    with pytest.raises(TypeError, match=r"report\.best\.segments"):
+        SegmentsDisplay.from_result(wc.witness(y, PRED, segments={"region": region}))
 
 
 def test_sizes_of_segments_are_those_of_their_tests() -> None:

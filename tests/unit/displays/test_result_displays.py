@@ -433,6 +433,7 @@ def test_several_models_in_one_null_distribution_have_their_names_and_room():
     words = {text.get_text(): text.xy[1] for text in ax.texts if isinstance(text, Annotation)}
     told = ["near", "far, at 80: off this scale", "farther, at 90: off this scale"]
     assert set(told) <= set(words)
+    assert any(text.startswith("500 sets of targets") for text in words), "of all models, not of the last"
     heights = [words[text] for text in told]
     assert min(-np.diff(heights)) > 0.1
     assert ax.get_xlim()[0] <= before[0]
