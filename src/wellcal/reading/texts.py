@@ -400,6 +400,7 @@ def _types(table: Any) -> dict[str, Any]:
 
 def _encoding(source: SourceFile, encoding: str) -> str:
     try:
+        "a".encode(encoding)  # fails for those that are none of letters, such as base64
         name = codecs.lookup(encoding).name
     except (LookupError, TypeError, ValueError):
         raise ValueError(f"unknown encoding {encoding!r}; such as 'utf8', 'latin-1' or 'utf-16'") from None
