@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import io
 import os
 import signal
 import sys
@@ -105,10 +106,16 @@ def _finished(command: Callable[[], int | None]) -> int | str | None:
 
 
 def _open_output() -> None:
-    """Where standard output or error are closed nobody reads them: there is no file to write to, then."""
+    """Where standard output or error are closed nobody reads them: there is no file to write to, then.
+
+    Signs that an encoding of few does not have (ASCII, Windows' cp932) are written as those of standard
+    error are, by their numbers.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - until the process ends
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def sentence(error: OSError) -> str:
