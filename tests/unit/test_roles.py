@@ -253,6 +253,7 @@ GUESSED: dict[str, tuple[list[str], dict[str, Any]]] = {
     "a prefixed probability": (["y_true", "y_pred", "y_prob"], {"bernoulli": "y_prob"}),
     "an array of probabilities": (["y", "probs_0", "probs_1"], {"probs": "probs_*"}),
     "probability": (["y", "prob"], {"bernoulli": "prob"}),
+    "percents": (["y", *(f"q{k}" for k in range(1, 100))], {"quantiles": [f"q{k}" for k in range(1, 100)]}),
     "numbered draws": (
         ["y", *NUMBERED_DRAWS, "x0", "x1", "size"],
         {"samples": NUMBERED_DRAWS},
@@ -286,6 +287,8 @@ def test_names_suggest_roles(what: str) -> None:
         (["y", "y_pred", "pred", "y_std"], r"loc = y_pred, scale = y_std\] or \[normal: loc = pred"),
         (["y", "z"], "no columns have names that say"),
         (["y", "q1", "q2", "q3"], "quartiles"),
+        (["y", *(f"q{k}" for k in range(10))], "such as quartiles and deciles"),
+        (["y", *(f"y_rep.{k}" for k in range(1, 11))], r"e\.g\. samples='y_rep\*'"),
         (["y", "s1", "s2"], "no columns have names that say"),
         # Parts of a mixture, and no draws.
         (["y", *(f"{of}{k}" for k in range(9) for of in "msw")], "no columns have names that say"),

@@ -154,9 +154,10 @@ def _example(table: Table, targets: Sequence[str]) -> str:
         return f"probs={_short(table, classes)!r}"
     beginnings = Counter(re.sub(r"[0-9.]+%?$", "", name) for name in rest if level_of(name) is not None)
     if beginnings and (common := beginnings.most_common(1)[0])[1] > 1:
-        counted = f"{common[0]}0" in rest or f"{common[0]}1" in rest  # by numbers, and not by levels
         pattern = re.compile(rf"{re.escape(common[0])}[0-9.]+%?")
         alike = [name for name in rest if pattern.fullmatch(name)]
+        # By numbers, and not by levels: .1 and .10 are different.
+        counted = f"{common[0]}0" in rest or f"{common[0]}1" in rest or _say_the_same_level(alike)
         value = f"{common[0]}*" if common[0] else _short(table, alike)  # a star alone is the target, too
         return f"{'samples' if counted else 'quantiles'}={value!r}"
     if len(rest) == 1 == len(targets):
@@ -168,6 +169,11 @@ def _example(table: Table, targets: Sequence[str]) -> str:
         if len(x) and x.min() >= 0.0 and (y >= 0.0).all() and (y == np.floor(y)).all():
             return f"{'bernoulli' if x.max() <= 1.0 else 'poisson'}={rest[0]!r}"
     return "normal=('mu', 'sigma')"
+
+
+def _say_the_same_level(names: Sequence[str]) -> bool:
+    found = [level for name in names if (level := level_of(name)) is not None]
+    return len(set(found)) < len(found)
 
 
 def proposed_role(frame: object) -> str:
