@@ -30,7 +30,7 @@ from wellcal.reading import (
     read_table,
 )
 from wellcal.reading.cases import found_columns
-from wellcal.reading.sizes import FileSize
+from wellcal.reading.sizes import FileSize, file_size
 from wellcal.reading.writing import with_columns, write_table
 
 N = 7
@@ -386,6 +386,26 @@ def test_names_and_labels_that_look_like_places_stay_as_they_are(tmp_path: Path)
     path.write_text("y,p_a,p_b\na,0.5,0.5\nrow 7,0.5,0.5\n")
     with pytest.raises(ReadError, match=r"in row 2 \(line 3\): found 'row 7'"):
         read_cases(path, "y", probs="p_*")
+
+
+def test_rows_of_long_lists_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    """Though each is in one column; and those that are not asked for do not count."""
+    draws = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(6_000_000)), 2000)
+    table = pa.table({"y": np.zeros(3000), "draws": draws, "rate": np.ones(3000)})
+    pq.write_table(table.slice(0, 0), tmp_path / "none.parquet")
+    with pq.ParquetWriter(tmp_path / "p.parquet", table.schema) as writer:
+        writer.write_table(table.slice(0, 0))
+        writer.write_table(table)
+    feather.write_feather(table, tmp_path / "p.arrow", compression="uncompressed")
+    for name in ("p.parquet", "p.arrow"):
+        parts = [batch.num_rows for batch in read_batches(tmp_path / name)]
+        assert sum(parts) == 3000
+        assert max(parts) < 2200
+    assert [batch.num_rows for batch in read_batches(tmp_path / "p.parquet", ["rate"])] == [3000]
+    size = file_size(tmp_path / "p.parquet")
+    assert size is not None
+    assert size.table == 8 * 3000 * 2002
+    assert file_size(tmp_path / "none.parquet").rows == 0  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def test_a_gap_in_a_list_is_a_missing_value() -> None:
