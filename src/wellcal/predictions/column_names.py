@@ -159,8 +159,8 @@ def levels(names: Sequence[str], role: str) -> list[float]:
         max(known) <= 0.04 or _are_counted(known)
     ):
         raise ValueError(
-            f"{role}: {shown_names(names)} may be percents, or quantiles that are numbered, such as quartiles "
-            f"and deciles; {remedy}"
+            f"{role}: {shown_names(names)} may be percents, or quantiles that are numbered, such as "
+            f"quartiles and deciles; {remedy}"
         )
     if len(set(known)) < len(known):
         level = next(x for k, x in enumerate(known) if x in known[:k])

@@ -498,6 +498,9 @@ def test_a_file_that_needs_too_much_memory_is_refused_unread(
     monkeypatch.setattr("wellcal.reading.sizes.free_memory", lambda: 1000)
     assert "are free; scores and monitor" in run("test", "preds.csv", expect=2).stderr
     run("scores", "stream.csv")  # part by part
+    for command in ("scores", "monitor"):
+        done = run(command, "stream.csv", "--memory", "4GB", expect=2)
+        assert "--memory has no meaning here: the file is read in parts" in done.stderr
 
 
 def test_memory_that_is_needed_depends_on_what_is_done(
