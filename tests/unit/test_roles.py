@@ -299,6 +299,14 @@ def test_what_can_be_read_in_two_ways_is_not_guessed(names: list[str], message: 
         wc.guess_roles(pl.DataFrame({name: [0.5] for name in names}))
 
 
+def test_columns_with_a_usual_name_and_other_values_are_told() -> None:
+    message = r"the columns are 'y', 'mu', 'sigma'; 'mu' holds {}; say it"
+    for mu, held in {True: "no numbers", (0.5,): "lists, and no single numbers"}.items():
+        frame = pl.DataFrame({"y": [0.5], "mu": [list(mu) if isinstance(mu, tuple) else mu], "sigma": [1.0]})
+        with pytest.raises(ValueError, match=message.format(held)):
+            wc.guess_roles(frame)
+
+
 def test_targets_that_are_vectors_are_guessed_with_their_predictions() -> None:
     names = ["y_0", "y_1", "sigma_1", "sigma_0", "mu_0", "mu_1"]
     frame = pd.DataFrame([np.arange(1.0, 7.0)] * 2, columns=names)

@@ -132,7 +132,7 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
             table.numbers(reading.columns)  # they have the names, and an error says why they hold no numbers
         raise ValueError(
             "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
-            f"or rate; the columns are {shown_names(table.names, 12)}; "
+            f"or rate; the columns are {shown_names(table.names, 12)}; {_no_single_numbers(table, rest)}"
             + (commas or f"say it, e.g. {_example(table, targets)}")
         )
     if len(found) > 1:
@@ -145,6 +145,20 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     used = {*targets, *reading.columns}
     left = tuple(name for name in table.names if name not in used)
     return GuessedRoles(targets if vectors else next(iter(targets)), roles, left, reading.words())
+
+
+def _no_single_numbers(table: Table, columns: dict[str, str]) -> str:
+    """Which columns have the name of a parameter, and hold lists or truth values; empty if none does."""
+    usual = {
+        name
+        for role in known_roles().values()
+        for spec in role.parameters.values()
+        if spec.ndim == 1
+        for name in spec.usual
+    }
+    found = [name for name, low in columns.items() if low in usual and not table.is_numeric(name)]
+    hold = "lists, and no single numbers" if any(map(table.holds_lists, found)) else "no numbers"
+    return f"{shown_names(found)} hold{'s' if len(found) == 1 else ''} {hold}; " if found else ""
 
 
 def _example(table: Table, targets: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from wellcal._arrays.number_texts import SAYS_MISSING
 from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.errors import ReadError, library, no_rows, reading, short
 from wellcal.reading.kinds import ChangedKindError, Kinds
-from wellcal.reading.other_lines import refuse_other_lines
+from wellcal.reading.other_lines import comments, refuse_other_lines
 from wellcal.reading.quotations import Quotations, whole_rows
 from wellcal.reading.sources import SourceFile
 from wellcal.reading.streams import LetterStream
@@ -362,6 +362,8 @@ class TextFile:
         if ragged := _RAGGED.search(text):
             row, wanted, got, start = ragged.groups()
             where = "a row" if row is None else f"row {int(row) - 1}"  # counted with the header
+            if start.lstrip().startswith("#"):
+                return comments(name, start)
             if start.count('"') % 2 or ('"' in start and int(got) < int(wanted)):
                 return ReadError(
                     f"{name}: the lines are of different lengths: {where} ({start[:40]!r}) has {got} entries "
