@@ -150,6 +150,7 @@ _DISPLAYS = {
     "PITDisplay": "wellcal plot pit",
     "ReliabilityDisplay": "wellcal plot reliability",
     "WitnessDisplay": "wellcal plot witness",
+    "CoordinatesDisplay": "wellcal plot coordinates",
 }
 """Pictures that errors name, and the commands that draw them."""
 
@@ -178,7 +179,8 @@ def in_options(message: str) -> str:
     message = message.replace("wellcal.reading.drop_missing", "--drop-missing")
     message = message.replace(NUMBERS_WANTED, _ORDER_WANTED)
     for display, command in _DISPLAYS.items():
-        message = message.replace(display, command)
+        for both in (f"{display}, {command}", f"{display} ({command})", display):
+            message = message.replace(both, command)
     message = _FRAME.sub(r"\1", message)
     message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where rounding explains it")
     if "=" not in message and "wc." not in message:

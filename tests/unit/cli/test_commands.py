@@ -533,6 +533,8 @@ def test_words_of_python_become_options() -> None:
     )
     said = "(bernoulli={'probs': ..., 'classes': ['no', 'yes']} in Python)"
     assert in_options(said) == said
+    said = "(ReliabilityDisplay, wellcal plot reliability); CoordinatesDisplay (wellcal plot coordinates)"
+    assert in_options(said) == "(wellcal plot reliability); wellcal plot coordinates"
     said = "as quantiles={0.1: 'low', 0.9: 'high'}, take objective=\"skce\" with n_resamples=39, rng=3"
     assert in_options(said) == (
         "as --quantiles 0.1=low,0.9=high, take --objective skce with --resamples 39, --seed 3"
