@@ -408,6 +408,17 @@ def test_rows_of_long_lists_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     assert file_size(tmp_path / "none.parquet").rows == 0  # pyright: ignore[reportOptionalMemberAccess]
 
 
+def test_points_that_may_separate_thousands_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("y;rate\n1.204;7\n875;3\n-2.310;4\n17;5\n1.001;6\n-3;8\n")
+    with pytest.warns(UserWarning, match=r"p\.csv: column 'y' has whole .* such as '1\.204'") as notes:
+        assert read_cases(path, "y", normal=("rate", 2.0)).y[0] == 1.204
+    assert len(notes) == 1
+    for other in ("0.204", "1.2", "1.2045", "1204"):  # decimals, or no separators
+        path.write_text(f"y;rate\n{other};7\n875;3\n-2.310;4\n17;5\n1.001;6\n-3;8\n")
+        read_table(path)
+
+
 def test_a_gap_in_a_list_is_a_missing_value() -> None:
     table = pa.table({"y": [0.5, 1.5, 2.5], "draws": [[0.0, 1.0], [None, 2.0], None]})
     for frame in (table, table.to_pandas(), pl.from_arrow(table)):

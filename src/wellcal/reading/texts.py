@@ -21,6 +21,7 @@ from wellcal.reading.other_lines import comments, refuse_other_lines
 from wellcal.reading.quotations import Quotations, whole_rows
 from wellcal.reading.sources import SourceFile
 from wellcal.reading.streams import LetterStream
+from wellcal.reading.thousands import note_points
 
 _DELIMITERS = (",", "\t", ";", "|")
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
@@ -53,7 +54,7 @@ class TextFile:
         self._names: dict[str, str] = {}  # of columns, by how they are written in the header
         self._seen: dict[str, Any] = {}  # types of columns of JSON, in all blocks so far
         self._kinds = Kinds()
-        self._goes_on = False
+        self._goes_on = self._noted = False
         self.source, self.encoding = _told_separator(source, _encoding(source, encoding))
         _refuse_nulls(self.source, self.encoding)
         self.delimiter = delimiter or self.source.separator or _delimiter(self.source, self.encoding)
@@ -292,6 +293,11 @@ class TextFile:
             raise ReadError(
                 f"{self.source.name}: the header has {shown_names(twice)} more than once; rename columns"
             )
+        if self.delimiter == ";" and self.decimal == "." and not self._noted:
+            self._noted = True
+            body = self._beginning().splitlines()[1:]
+            with contextlib.suppress(csv.Error):
+                note_points(self.source.name, body if self.source.ended else body[:-1], names, ";")
         return names
 
     def _short(self, names: list[str]) -> list[str]:
