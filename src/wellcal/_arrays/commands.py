@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 INTERRUPTED = 130
 """Status of a command that was stopped with Ctrl-C, as shells have it."""
@@ -114,8 +114,9 @@ def _open_output() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - until the process ends
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
-        sys.stdout.reconfigure(errors="backslashreplace")
+    out: object = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and out.errors in ("strict", "surrogateescape"):
+        cast("io.TextIOWrapper[Any]", out).reconfigure(errors="backslashreplace")
 
 
 def sentence(error: OSError) -> str:

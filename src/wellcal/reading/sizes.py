@@ -128,8 +128,10 @@ def row_values(metadata: Any, names: Collection[str] | None = None) -> float:
     for k in range(metadata.num_columns):
         column = metadata.schema.column(k)
         if names is None or column.path.partition(".")[0] in names or column.path in names:
-            listed = first is not None and column.max_repetition_level > 0
-            found += max(first.column(k).num_values / first.num_rows, 1.0) if listed else 1.0
+            listed = column.max_repetition_level > 0
+            found += (
+                1.0 if first is None or not listed else max(first.column(k).num_values / first.num_rows, 1.0)
+            )
     return found
 
 
