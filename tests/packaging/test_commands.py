@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import subprocess
@@ -94,6 +95,18 @@ def test_output_and_input_that_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
         getattr(sys, name).close()
     with pytest.raises(ReadError, match="standard input: it is closed"):
         read_table("-")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp932", "utf-8"])
+def test_output_in_an_encoding_of_few_signs(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports have signs, such as the dot here, that some do not have."""
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+    with pytest.raises(SystemExit) as end:
+        run_command(lambda: print("200 cases \N{MIDDLE DOT} numbers"))
+    assert end.value.code is None
+    dot = "\N{MIDDLE DOT}" if encoding == "utf-8" else r"\xb7"
+    assert written.getvalue().decode(encoding).strip() == f"200 cases {dot} numbers"
 
 
 @full_disk

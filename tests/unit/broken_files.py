@@ -66,6 +66,16 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
     "wrong encoding in the header": ("p.csv", b"caf\xe9,mu\n1,2\n", "not UTF8 text, line 1"),
     "UTF-16": ("p.csv", "y,mu\n1,2\n".encode("utf-16"), "encoding='utf-16'"),
     "UTF-16 without its mark": ("p.csv", "y,mu\n1,2\n".encode("utf-16-le"), "encoding='utf-16-le'"),
+    "comments at the top": (
+        "p.csv",
+        b"# Stan major = 2\n# Stan minor = 35\n" + GOOD,
+        r"begin with '#', such as '# Stan major = 2'.*remove them",
+    ),
+    "comments below the header": (
+        "p.csv",
+        GOOD.replace(b"0.1", b"# Adapted\n0.1", 1),
+        r"begin with '#', such as '# Adapted'.*remove them",
+    ),
     "ragged": ("p.csv", b"y,mu\n1,2\n3\n4,5\n", r"row 2 \('3'\) has 1 entries where the header has 2"),
     "an open quotation": ("p.csv", b'y,mu\n1,2\n"3,4\n5,6\n', r"row 2 \(line 3\) and never closed; close it"),
     "a remark before the header": (

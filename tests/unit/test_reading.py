@@ -30,7 +30,7 @@ from wellcal.reading import (
     read_table,
 )
 from wellcal.reading.cases import found_columns
-from wellcal.reading.sizes import FileSize
+from wellcal.reading.sizes import FileSize, file_size
 from wellcal.reading.writing import with_columns, write_table
 
 N = 7
@@ -148,8 +148,9 @@ def test_how_texts_are_written(tmp_path: Path) -> None:
                 assert next(read_batches(path, encoding=name)).to_pylist() == wanted
     with pytest.raises(ValueError, match=r"decimal must be '.' or ',', found ';'"):
         read_table(path, decimal=";")
-    with pytest.raises(ValueError, match="unknown encoding 'utf-9'"):
-        read_table(path, encoding="utf-9")
+    for name in ("utf-9", "base64", "rot13"):  # of which two are known, and turn no bytes into letters
+        with pytest.raises(ValueError, match=f"unknown encoding '{name}'"):
+            read_table(path, encoding=name)
     path.write_text('"a\nb","c,d"\n1,"x\ny"\n')
     assert read_table(path).to_pylist() == [{"a\nb": 1, "c,d": "x\ny"}]
 
@@ -385,6 +386,37 @@ def test_names_and_labels_that_look_like_places_stay_as_they_are(tmp_path: Path)
     path.write_text("y,p_a,p_b\na,0.5,0.5\nrow 7,0.5,0.5\n")
     with pytest.raises(ReadError, match=r"in row 2 \(line 3\): found 'row 7'"):
         read_cases(path, "y", probs="p_*")
+
+
+def test_rows_of_long_lists_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    """Though each is in one column; and those that are not asked for do not count."""
+    draws = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(6_000_000)), 2000)
+    table = pa.table({"y": np.zeros(3000), "draws": draws, "rate": np.ones(3000)})
+    pq.write_table(table.slice(0, 0), tmp_path / "none.parquet")
+    with pq.ParquetWriter(tmp_path / "p.parquet", table.schema) as writer:
+        writer.write_table(table.slice(0, 0))
+        writer.write_table(table)
+    feather.write_feather(table, tmp_path / "p.arrow", compression="uncompressed")
+    for name in ("p.parquet", "p.arrow"):
+        parts = [batch.num_rows for batch in read_batches(tmp_path / name)]
+        assert sum(parts) == 3000
+        assert max(parts) < 2200
+    assert [batch.num_rows for batch in read_batches(tmp_path / "p.parquet", ["rate"])] == [3000]
+    size = file_size(tmp_path / "p.parquet")
+    assert size is not None
+    assert size.table == 8 * 3000 * 2002
+    assert file_size(tmp_path / "none.parquet").rows == 0  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def test_points_that_may_separate_thousands_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("y;rate\n1.204;7\n875;3\n-2.310;4\n17;5\n1.001;6\n-3;8\n")
+    with pytest.warns(UserWarning, match=r"p\.csv: column 'y' has whole .* such as '1\.204'") as notes:
+        assert read_cases(path, "y", normal=("rate", 2.0)).y[0] == 1.204
+    assert len(notes) == 1
+    for other in ("0.204", "1.2", "1.2045", "1204"):  # decimals, or no separators
+        path.write_text(f"y;rate\n{other};7\n875;3\n-2.310;4\n17;5\n1.001;6\n-3;8\n")
+        read_table(path)
 
 
 def test_a_gap_in_a_list_is_a_missing_value() -> None:

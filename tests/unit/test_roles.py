@@ -253,6 +253,7 @@ GUESSED: dict[str, tuple[list[str], dict[str, Any]]] = {
     "a prefixed probability": (["y_true", "y_pred", "y_prob"], {"bernoulli": "y_prob"}),
     "an array of probabilities": (["y", "probs_0", "probs_1"], {"probs": "probs_*"}),
     "probability": (["y", "prob"], {"bernoulli": "prob"}),
+    "percents": (["y", *(f"q{k}" for k in range(1, 100))], {"quantiles": [f"q{k}" for k in range(1, 100)]}),
     "numbered draws": (
         ["y", *NUMBERED_DRAWS, "x0", "x1", "size"],
         {"samples": NUMBERED_DRAWS},
@@ -286,6 +287,8 @@ def test_names_suggest_roles(what: str) -> None:
         (["y", "y_pred", "pred", "y_std"], r"loc = y_pred, scale = y_std\] or \[normal: loc = pred"),
         (["y", "z"], "no columns have names that say"),
         (["y", "q1", "q2", "q3"], "quartiles"),
+        (["y", *(f"q{k}" for k in range(10))], "such as quartiles and deciles"),
+        (["y", *(f"y_rep.{k}" for k in range(1, 11))], r"e\.g\. samples='y_rep\*'"),
         (["y", "s1", "s2"], "no columns have names that say"),
         # Parts of a mixture, and no draws.
         (["y", *(f"{of}{k}" for k in range(9) for of in "msw")], "no columns have names that say"),
@@ -294,6 +297,14 @@ def test_names_suggest_roles(what: str) -> None:
 def test_what_can_be_read_in_two_ways_is_not_guessed(names: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wc.guess_roles(pl.DataFrame({name: [0.5] for name in names}))
+
+
+def test_columns_with_a_usual_name_and_other_values_are_told() -> None:
+    message = r"the columns are 'y', 'mu', 'sigma'; 'mu' holds {}; say it"
+    for mu, held in {True: "no numbers", (0.5,): "lists, and no single numbers"}.items():
+        frame = pl.DataFrame({"y": [0.5], "mu": [list(mu) if isinstance(mu, tuple) else mu], "sigma": [1.0]})
+        with pytest.raises(ValueError, match=message.format(held)):
+            wc.guess_roles(frame)
 
 
 def test_targets_that_are_vectors_are_guessed_with_their_predictions() -> None:

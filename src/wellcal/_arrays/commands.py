@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import io
 import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 INTERRUPTED = 130
 """Status of a command that was stopped with Ctrl-C, as shells have it."""
@@ -105,10 +106,17 @@ def _finished(command: Callable[[], int | None]) -> int | str | None:
 
 
 def _open_output() -> None:
-    """Where standard output or error are closed nobody reads them: there is no file to write to, then."""
+    """Where standard output or error are closed nobody reads them: there is no file to write to, then.
+
+    Signs that an encoding of few does not have (ASCII, Windows' cp932) are written as those of standard
+    error are, by their numbers.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - until the process ends
+    out: object = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and out.errors in ("strict", "surrogateescape"):
+        cast("io.TextIOWrapper[Any]", out).reconfigure(errors="backslashreplace")
 
 
 def sentence(error: OSError) -> str:

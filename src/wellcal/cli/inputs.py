@@ -9,8 +9,8 @@ from typing import Any
 from wellcal.cli.options import ReadOptions
 from wellcal.cli.screen import read_from, say
 
-ROWS, BYTES = 1 << 17, 1 << 26
-"""Rows of a part of a file at most, and bytes."""
+ROWS = 1 << 17
+"""Rows of a part of a file at most."""
 
 _SMALL, _FIRST = 1_000_000, 100  # bytes of a table whose family does not matter, and rows that say what it is
 
@@ -146,19 +146,15 @@ def say_dropped(dropped: int, total: int) -> None:
 def batches(given: ReadOptions) -> Generator[Any]:
     """Cases of a file in parts, :class:`wellcal.reading.Cases`; says what was guessed, and dropped."""
     from wellcal.reading import case_batches
-    from wellcal.reading.sizes import file_size
 
     ((_, role),) = roles_of(given).items()
-    size = file_size(given.file, given.format)
-    columns = 1 if size is None or size.columns is None else size.columns
-    options = {**given.text_options, "rows": max(min(ROWS, BYTES // (8 * columns)), 1)}
     parts = case_batches(
         given.file,
         given.target,
         others=others_of(given),
         drop_missing=given.drop_missing,
         normalise=given.normalise,
-        options=options,
+        options={**given.text_options, "rows": ROWS},
         **role,
     )
     dropped = seen = 0

@@ -143,6 +143,7 @@ COMMANDS = {
         refused={
             "groups": "means do not depend on groups; wellcal test honours them",
             "segments": "wellcal witness and wellcal report look at segments",
+            "memory": "the file is read in parts, so that it may be of any size",
         },
     )
 }

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -120,6 +121,9 @@ _VALUE = r"(\([^()]*\)|\[[^\[\]]*\]|\{[\d.]+: [^{}]*\}|'[^']*'|\"[^\"]*\"|True|\
 _QUOTED = re.compile(r"(?:([\d.]+): )?(?:'([^']*)'|\"([^\"]*)\")")  # with the level before it, of a quantile
 _NUMBERS = re.compile(r"\[(\d+(?:, (?:\d+|\.\.\.))*)\]")
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![={{])")
+_OF_SHELLS = re.compile(r"[^\w@%+=:,./-]")
+"""Signs that shells do not pass on as they are, such as blanks and stars."""
+
 _ORDER_WANTED = "give their order with --grades, from the lowest to the highest"
 _DIVIDE = "divide each row of probs by its sum"
 _FRAME = re.compile(rf"(?:wc\.)?as_predictions\(frame, ([a-z_]+={_VALUE})\)")
@@ -146,6 +150,7 @@ _DISPLAYS = {
     "PITDisplay": "wellcal plot pit",
     "ReliabilityDisplay": "wellcal plot reliability",
     "WitnessDisplay": "wellcal plot witness",
+    "CoordinatesDisplay": "wellcal plot coordinates",
 }
 """Pictures that errors name, and the commands that draw them."""
 
@@ -166,15 +171,16 @@ def in_options(message: str) -> str:
     say which, e.g. --normal '"mu, kg",sigma'
     >>> in_options("are these draws from the predictions? give wc.Samples(x)")
     'are these draws from the predictions? give --samples'
-    >>> in_options('give as_predictions(frame, probs="p_*")')
-    'give --probs p_*'
+    >>> print(in_options('give as_predictions(frame, probs="p_*"), or target="# y"'))
+    give --probs 'p_*', or --target '# y'
     """
     from wellcal.predictions.class_names import NUMBERS_WANTED
 
     message = message.replace("wellcal.reading.drop_missing", "--drop-missing")
     message = message.replace(NUMBERS_WANTED, _ORDER_WANTED)
     for display, command in _DISPLAYS.items():
-        message = message.replace(display, command)
+        for both in (f"{display}, {command}", f"{display} ({command})", display):
+            message = message.replace(both, command)
     message = _FRAME.sub(r"\1", message)
     message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where rounding explains it")
     if "=" not in message and "wc." not in message:
@@ -200,10 +206,10 @@ def in_options(message: str) -> str:
 
 
 def _line_of(names: Sequence[str]) -> str:
-    """Names as an option takes them: one with a comma among others is quoted, and once more for the shell."""
-    if len(names) < 2 or not any("," in name for name in names):
-        return ",".join(names)
-    return "'{}'".format(",".join(f'"{name}"' if "," in name else name for name in names))
+    """Names as an option takes them, one with a comma among others in quotes; and as a shell takes them."""
+    quoted = len(names) > 1 and any("," in name for name in names)
+    line = ",".join(f'"{name}"' if quoted and "," in name else name for name in names)
+    return shlex.quote(line) if _OF_SHELLS.search(line) else line
 
 
 def in_commands(sentence: str) -> str:

@@ -138,6 +138,7 @@ COMMANDS = {
             "weights": "the evidence is a product over cases, of one bet on every case",
             "groups": "each case is judged given all before it, which is more than groups",
             "segments": "monitor each segment in a file and a state of its own",
+            "memory": "the file is read in parts, so that it may be of any size",
         },
     )
 }

@@ -133,6 +133,12 @@ def _shifted(percents: str) -> float:
     return float(f"{percents}e-2")
 
 
+def _are_counted(found: Sequence[float]) -> bool:
+    """Whether levels are 1, 2, 3 ... percent, and end before a half: numbers of deciles, or of draws."""
+    percents = sorted(round(100 * level) for level in found)
+    return percents == list(range(1, len(percents) + 1)) and len(percents) < 50
+
+
 def levels(names: Sequence[str], role: str) -> list[float]:
     """Levels that the names of columns say, or an error that tells how to give them.
 
@@ -149,9 +155,12 @@ def levels(names: Sequence[str], role: str) -> list[float]:
             f"{role}: {shown_names(unread)} say no level between 0 and 1, as q_0.1 and q10 do; {remedy}"
         )
     known = [level for level in found if level is not None]
-    if max(known) <= 0.04 and all("." not in name for name in names):
+    if not any(sign in name for name in names for sign in ".%") and (
+        max(known) <= 0.04 or _are_counted(known)
+    ):
         raise ValueError(
-            f"{role}: {shown_names(names)} may be percents, or quartiles that are numbered; {remedy}"
+            f"{role}: {shown_names(names)} may be percents, or quantiles that are numbered, such as "
+            f"quartiles and deciles; {remedy}"
         )
     if len(set(known)) < len(known):
         level = next(x for k, x in enumerate(known) if x in known[:k])

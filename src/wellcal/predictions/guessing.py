@@ -133,7 +133,7 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
             table.numbers(reading.columns)  # they have the names, and an error says why they hold no numbers
         raise ValueError(
             "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
-            f"or rate; the columns are {shown_names(table.names, 12)}; "
+            f"or rate; the columns are {shown_names(table.names, 12)}; {_no_single_numbers(table, rest)}"
             + (commas or f"say it, e.g. {_example(table, targets)}")
         )
     if len(found) > 1:
@@ -148,6 +148,20 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     return GuessedRoles(targets if vectors else next(iter(targets)), roles, left, reading.words())
 
 
+def _no_single_numbers(table: Table, columns: dict[str, str]) -> str:
+    """Which columns have the name of a parameter, and hold lists or truth values; empty if none does."""
+    usual = {
+        name
+        for role in known_roles().values()
+        for spec in role.parameters.values()
+        if spec.ndim == 1
+        for name in spec.usual
+    }
+    found = [name for name, low in columns.items() if low in usual and not table.is_numeric(name)]
+    hold = "lists, and no single numbers" if any(map(table.holds_lists, found)) else "no numbers"
+    return f"{shown_names(found)} hold{'s' if len(found) == 1 else ''} {hold}; " if found else ""
+
+
 def _example(table: Table, targets: Sequence[str]) -> str:
     """A role that the columns may have, by their values, as an example: nothing is taken for granted."""
     rest = [name for name in table.names if name not in targets and table.is_numeric(name)]
@@ -155,9 +169,10 @@ def _example(table: Table, targets: Sequence[str]) -> str:
         return f"probs={_short(table, classes)!r}"
     beginnings = Counter(re.sub(r"[0-9.]+%?$", "", name) for name in rest if level_of(name) is not None)
     if beginnings and (common := beginnings.most_common(1)[0])[1] > 1:
-        counted = f"{common[0]}0" in rest or f"{common[0]}1" in rest  # by numbers, and not by levels
         pattern = re.compile(rf"{re.escape(common[0])}[0-9.]+%?")
         alike = [name for name in rest if pattern.fullmatch(name)]
+        # By numbers, and not by levels: .1 and .10 are different.
+        counted = f"{common[0]}0" in rest or f"{common[0]}1" in rest or _say_the_same_level(alike)
         value = f"{common[0]}*" if common[0] else _short(table, alike)  # a star alone is the target, too
         return f"{'samples' if counted else 'quantiles'}={value!r}"
     if len(rest) == 1 == len(targets):
@@ -169,6 +184,11 @@ def _example(table: Table, targets: Sequence[str]) -> str:
         if len(x) and x.min() >= 0.0 and (y >= 0.0).all() and (y == np.floor(y)).all():
             return f"{'bernoulli' if x.max() <= 1.0 else 'poisson'}={rest[0]!r}"
     return "normal=('mu', 'sigma')"
+
+
+def _say_the_same_level(names: Sequence[str]) -> bool:
+    found = [level for name in names if (level := level_of(name)) is not None]
+    return len(set(found)) < len(found)
 
 
 def proposed_role(frame: object) -> str:

@@ -6,11 +6,21 @@ from wellcal._arrays.number_texts import says_number
 from wellcal.reading.errors import ReadError
 
 
+def comments(name: str, line: str) -> ReadError:
+    """The error about lines that are comments, such as those of Stan."""
+    return ReadError(
+        f"{name}: there are lines that begin with '#', such as {line[:40]!r}, which are read as all others "
+        "are: remove them (grep -v '^#')"
+    )
+
+
 def refuse_other_lines(name: str, header: list[str], row: list[str]) -> None:
     """Refuse a first line that is no header, by what is in the next one; and blanks between columns."""
     first = header[0].strip()
     if row == [""]:
         return
+    if len(header) == 1 and first.startswith("#") and row[0].lstrip().startswith("#"):
+        raise comments(name, first)
     if len(row) != len(header) and (first.startswith("#") or len(header) == 1):
         raise ReadError(
             f"{name}: line 1 ({first[:40]!r}) is not a header: the next line has {len(row)} entries, and it "

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wellcal.reading.errors import ReadError, library, reading
 from wellcal.reading.sources import SourceFile, source_file
@@ -108,11 +110,29 @@ def file_size(path: str | os.PathLike[str], format: str | None = None) -> FileSi
             metadata = library("pyarrow.parquet").read_metadata(source.whole())
             stored = sum(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
             rows, columns = int(metadata.num_rows), int(metadata.num_columns)
-            return FileSize(rows, columns, max(_NUMBER * rows * columns, int(stored)))
+            return FileSize(rows, columns, max(int(_NUMBER * rows * row_values(metadata)), int(stored)))
         size = os.path.getsize(path) * (1.0 if source.compression is None else _COMPRESSED)
         if source.format in ("csv", "tsv", "jsonl"):
             return _of_text(source, size)
         return FileSize(None, None, int(size))
+
+
+def row_values(metadata: Any, names: Collection[str] | None = None) -> float:
+    """Numbers in a row of a Parquet file, those in lists too, as its first rows have them.
+
+    `names` are the columns that count; None for all.
+    """
+    groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
+    first = next((group for group in groups if group.num_rows), None)
+    found = 0.0
+    for k in range(metadata.num_columns):
+        column = metadata.schema.column(k)
+        if names is None or column.path.partition(".")[0] in names or column.path in names:
+            listed = column.max_repetition_level > 0
+            found += (
+                1.0 if first is None or not listed else max(first.column(k).num_values / first.num_rows, 1.0)
+            )
+    return found
 
 
 def _of_text(source: SourceFile, size: float) -> FileSize:

@@ -17,12 +17,14 @@ from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.arrays import array_table
 from wellcal.reading.errors import ReadError, library, no_rows, reading
 from wellcal.reading.kinds import Kinds
+from wellcal.reading.sizes import row_values
 from wellcal.reading.sources import FORMATS, TEXTS, SourceFile, source_file
 from wellcal.reading.texts import TextFile
 
 __all__ = ["FORMATS", "read_batches", "read_table"]
 
-_ROWS = 1 << 17
+_ROWS, _NUMBERS = 1 << 17, 1 << 22
+"""The most rows of a batch if nothing is said, and about the most numbers that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def read_batches(
     columns
         Names of the columns to read, or a function that says them, given the first rows; None for all.
     rows
-        The most rows of a batch.
+        The most rows of a batch; it has fewer where rows are long, such as those of lists.
 
     Examples
     --------
@@ -186,7 +188,8 @@ def read_batches(
     for part in _parts(source, text, wanted, rows) if parts is None else parts:
         with reading(source.name, source.format):
             table = _checked(part, source, wanted, least=0)
-            pieces = [table.slice(start, rows) for start in range(0, table.num_rows, rows)]
+            step = _rows_at_once(rows, table.nbytes / (8 * max(table.num_rows, 1)))
+            pieces = [table.slice(start, step) for start in range(0, table.num_rows, step)]
         count += table.num_rows
         yield from pieces
     if count == 0:
@@ -230,11 +233,17 @@ def _parts(source: SourceFile, text: TextFile | None, wanted: list[str] | None, 
         if source.format == "parquet":
             with _parquet_file(source) as file:
                 _check_names(file.schema_arrow.names, source, wanted)
-                for batch in file.iter_batches(batch_size=rows, columns=wanted, use_threads=False):
+                step = _rows_at_once(rows, row_values(file.metadata, wanted))
+                for batch in file.iter_batches(batch_size=step, columns=wanted, use_threads=False):
                     yield pyarrow.Table.from_batches([batch])
         else:
             for batch in _arrow_batches(source):
                 yield pyarrow.Table.from_batches([batch])
+
+
+def _rows_at_once(rows: int, numbers: float) -> int:
+    """So many rows, and fewer where each has many numbers."""
+    return max(min(rows, int(_NUMBERS / max(numbers, 1.0))), 1)
 
 
 def _parquet_file(source: SourceFile) -> Any:

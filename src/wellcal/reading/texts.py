@@ -17,10 +17,11 @@ from wellcal._arrays.number_texts import SAYS_MISSING
 from wellcal._arrays.selecting import unknown_column
 from wellcal.reading.errors import ReadError, library, no_rows, reading, short
 from wellcal.reading.kinds import ChangedKindError, Kinds
-from wellcal.reading.other_lines import refuse_other_lines
+from wellcal.reading.other_lines import comments, refuse_other_lines
 from wellcal.reading.quotations import Quotations, whole_rows
 from wellcal.reading.sources import SourceFile
 from wellcal.reading.streams import LetterStream
+from wellcal.reading.thousands import note_points
 
 _DELIMITERS = (",", "\t", ";", "|")
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+): ?(.*)")
@@ -53,7 +54,7 @@ class TextFile:
         self._names: dict[str, str] = {}  # of columns, by how they are written in the header
         self._seen: dict[str, Any] = {}  # types of columns of JSON, in all blocks so far
         self._kinds = Kinds()
-        self._goes_on = False
+        self._goes_on = self._noted = False
         self.source, self.encoding = _told_separator(source, _encoding(source, encoding))
         _refuse_nulls(self.source, self.encoding)
         self.delimiter = delimiter or self.source.separator or _delimiter(self.source, self.encoding)
@@ -292,6 +293,11 @@ class TextFile:
             raise ReadError(
                 f"{self.source.name}: the header has {shown_names(twice)} more than once; rename columns"
             )
+        if self.delimiter == ";" and self.decimal == "." and not self._noted:
+            self._noted = True
+            body = self._beginning().splitlines()[1:]
+            with contextlib.suppress(csv.Error):
+                note_points(self.source.name, body if self.source.ended else body[:-1], names, ";")
         return names
 
     def _short(self, names: list[str]) -> list[str]:
@@ -362,6 +368,8 @@ class TextFile:
         if ragged := _RAGGED.search(text):
             row, wanted, got, start = ragged.groups()
             where = "a row" if row is None else f"row {int(row) - 1}"  # counted with the header
+            if start.lstrip().startswith("#"):
+                return comments(name, start)
             if start.count('"') % 2 or ('"' in start and int(got) < int(wanted)):
                 return ReadError(
                     f"{name}: the lines are of different lengths: {where} ({start[:40]!r}) has {got} entries "
@@ -400,6 +408,7 @@ def _types(table: Any) -> dict[str, Any]:
 
 def _encoding(source: SourceFile, encoding: str) -> str:
     try:
+        "a".encode(encoding)  # fails for those that are none of letters, such as base64
         name = codecs.lookup(encoding).name
     except (LookupError, TypeError, ValueError):
         raise ValueError(f"unknown encoding {encoding!r}; such as 'utf8', 'latin-1' or 'utf-16'") from None

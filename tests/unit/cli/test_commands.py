@@ -498,6 +498,9 @@ def test_a_file_that_needs_too_much_memory_is_refused_unread(
     monkeypatch.setattr("wellcal.reading.sizes.free_memory", lambda: 1000)
     assert "are free; scores and monitor" in run("test", "preds.csv", expect=2).stderr
     run("scores", "stream.csv")  # part by part
+    for command in ("scores", "monitor"):
+        done = run(command, "stream.csv", "--memory", "4GB", expect=2)
+        assert "--memory has no meaning here: the file is read in parts" in done.stderr
 
 
 def test_memory_that_is_needed_depends_on_what_is_done(
@@ -530,6 +533,8 @@ def test_words_of_python_become_options() -> None:
     )
     said = "(bernoulli={'probs': ..., 'classes': ['no', 'yes']} in Python)"
     assert in_options(said) == said
+    said = "(ReliabilityDisplay, wellcal plot reliability); CoordinatesDisplay (wellcal plot coordinates)"
+    assert in_options(said) == "(wellcal plot reliability); wellcal plot coordinates"
     said = "as quantiles={0.1: 'low', 0.9: 'high'}, take objective=\"skce\" with n_resamples=39, rng=3"
     assert in_options(said) == (
         "as --quantiles 0.1=low,0.9=high, take --objective skce with --resamples 39, --seed 3"
