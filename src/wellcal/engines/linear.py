@@ -29,6 +29,7 @@ from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.feature_form import FEWEST, in_products, known_features
 from wellcal.problem.problem import Problem, Term
+from wellcal.problem.telling_cases import uneven_chances
 from wellcal.problem.weights import WeightedForm
 
 FEWEST_ON_A_LINE = 2000
@@ -244,7 +245,7 @@ class Linear(Tiled):
         controls = None if any(isinstance(term, Banded) for term in terms) else Controls.of(exact)
         in_float64, error, deviation = self._kind is np.float64, math.inf, 0.0
         for order in _orders(exact.n, in_float64):
-            watched, rows = ExactRows.of(exact.n), np.zeros(exact.n)
+            watched, rows = ExactRows.of(exact.n, uneven_chances(exact)), np.zeros(exact.n)
             for term in terms:
                 if isinstance(term, Planar):
                     rows += term.row_sums(order)

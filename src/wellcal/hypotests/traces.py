@@ -14,6 +14,7 @@ from wellcal.hypotests.passes import dense, products, sums_of
 from wellcal.hypotests.setup import Setup
 from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem
+from wellcal.problem.telling_cases import chances_by
 
 SET = 512
 """Cases of a set that all meet each other where sums over pairs and triples are sampled."""
@@ -107,14 +108,16 @@ def sampled_trace(setup: Setup, size: int, most: int) -> Trace:
 
     Only the sum of h itself is over all pairs, by the engine, which may know a way without the square. Sets
     are drawn by the generator of the test, each by itself, so that what they differ by gives the standard
-    error. Cases that say much, or that have partners to say it to, are drawn more often: where few of very many
-    carry the statistic, sets of equally likely cases would hardly see them, and would not know it. One triangle
-    more, of the largest h that any set has seen, is always within the error.
+    error. Cases that say much, or that have partners to say it to, are drawn more often: where few of very
+    many carry the statistic, sets of equally likely cases would hardly see them, and would not know it. One
+    triangle more, of the largest h that any set has seen, is always within the error.
     """
     n, problem = setup.n_samples, setup.problem
     sums = setup.engine.triangle(problem)
     count = min(max(n // size, _FEWEST), most)
-    chances = _chances(problem, sums)
+    # h_ij^2 is at most h_ii h_jj; of calibrated predictions the square of a sum of h is on average the sum of
+    # squares.
+    chances = chances_by(np.ones(n), problem.diagonal(), abs(to_numpy(sums.rows)))
     cases = setup.rng.choice(n, (count, size), p=chances)
     exact = in_products(problem) or problem
     found: list[tuple[float, float, float]] = []
@@ -134,8 +137,8 @@ def sampled_trace(setup: Setup, size: int, most: int) -> Trace:
 def set_sums(problem: Problem, own: NDArray, chances: NDArray) -> tuple[float, float, float]:
     """Sums over all pairs and triples of different cases, as a set of independent draws of cases has them.
 
-    A pair counts as often as it is unlikely: on average over draws both are the sums over all cases. The largest
-    h of a pair that counts so is the third.
+    A pair counts as often as it is unlikely: on average over draws both are the sums over all cases. The
+    largest h of a pair that counts so is the third.
 
     Parameters
     ----------
@@ -155,25 +158,6 @@ def set_sums(problem: Problem, own: NDArray, chances: NDArray) -> tuple[float, f
     pairs = size * (size - 1.0)
     largest = max(float(h.max()), -float(h.min()))
     return float(np.vdot(h, h)) / pairs, float(np.vdot(h @ h, h)) / (pairs * (size - 2.0)), largest
-
-
-def _chances(problem: Problem, sums: Sums) -> NDArray:
-    """Of cases to be drawn: a part of them alike, others by h_ii and by the sums of their pairs.
-
-    h_ij^2 is at most h_ii h_jj; of calibrated predictions the square of a sum is on average that of squares.
-    """
-    by = [
-        np.ones(problem.n),
-        np.asarray(to_numpy(problem.diagonal())),
-        np.abs(np.asarray(to_numpy(sums.rows))),
-    ]
-    found = np.zeros(problem.n)
-    for much in by:
-        much = np.where(np.isfinite(much), np.maximum(much, 0.0), 0.0)  # h_ii of single draws may be none
-        if (largest := float(much.max())) > 0.0:
-            much = much / largest
-            found += much / much.sum()
-    return found / found.sum()
 
 
 def _columns(a: NDArray, b: NDArray) -> NDArray:
