@@ -42,6 +42,22 @@ def test_errors_know_of_a_few_cases_that_say_most(engine: Engine, wrong: int) ->
     assert off < 0.01
 
 
+@pytest.mark.parametrize("wide", [5, 20])
+def test_a_span_knows_of_a_few_ensembles_that_are_far_off_it(wide: int) -> None:
+    """None of them would be among 128 cases that are drawn alike."""
+    rng, n = np.random.default_rng(1), 2 * N
+    loc, scale = rng.normal(size=n), rng.uniform(0.3, 1.0, n)
+    draws = loc[:, None] + scale[:, None] * rng.normal(size=(n, 10))
+    draws[:wide] += 50.0 * rng.normal(size=(wide, 10))
+    problem = prepare(rng.normal(loc, scale), wc.Samples(draws))
+    exact = Tiled(precision="float64").triangle(problem)
+    engine = Linear()
+    found = engine.triangle(problem)
+    told = engine.describe(problem).get("control_error", 0.0)  # none from tiles
+    off = abs(float(found.total - exact.total)) / null_deviation(problem).value
+    assert off <= min(5.0 * told, 2e-3) + 1e-9
+
+
 def test_cases_that_are_likelier_count_less() -> None:
     problem = prepare(*_sure(3), KERNEL)
     chances = uneven_chances(problem)

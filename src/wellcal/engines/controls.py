@@ -83,9 +83,9 @@ class Controls:
     unit: NullDeviation
 
     @classmethod
-    def of(cls, exact: Problem) -> Controls:
-        """Those of a problem whose values are quick to have."""
-        rows = ExactRows.of(exact.n, uneven_chances(exact))
+    def of(cls, exact: Problem, chances: NDArray | None = None) -> Controls:
+        """Those of a problem whose values are quick to have; `chances` tell where errors may be."""
+        rows = ExactRows.of(exact.n, uneven_chances(exact) if chances is None else chances)
         rows.add(exact)
         return cls.from_rows(rows, exact)
 

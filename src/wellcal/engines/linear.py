@@ -202,7 +202,8 @@ class Linear(Tiled):
             return _Found.of(spans.row_sums(), said)
         if self.precision == "float64" or not spans.each:
             return "a few predictions do not span the others to rounding"
-        controls = Controls.of(exact)
+        spans.left_by(_PIVOTS[0])
+        controls = Controls.of(exact, spans.chances())
         allowed = self.tolerance * controls.unit.value  # never more than the sum's own deviation
         # For what is left: nearly all pairs are off to the same side, so that errors outgrow deviations.
         for_each_unit = math.sqrt(exact.n) / _OUTGROWN * controls.deviation
