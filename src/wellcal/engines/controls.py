@@ -13,6 +13,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.progress import reporter
 from wellcal.problem.deviations import NullDeviation, null_deviation
 from wellcal.problem.problem import Problem
+from wellcal.problem.telling_cases import uneven_chances
 
 _CONTROLS = 128  # rows that are compared with exact ones
 
@@ -25,15 +26,23 @@ class ExactRows:
     ----------
     cases, sums
         Positions, ascending, and sums.
+    often
+        For how many cases each stands, over their mean: less than one for those that were likelier.
     """
 
     cases: NDArray
     sums: NDArray
+    often: NDArray
 
     @classmethod
-    def of(cls, n: int) -> ExactRows:
-        cases = np.sort(np.random.default_rng(0).choice(n, min(n, _CONTROLS), replace=False))
-        return cls(cases, np.zeros(len(cases)))
+    def of(cls, n: int, chances: NDArray | None = None) -> ExactRows:
+        """Rows of zeros: of different cases, or of any that are drawn by their `chances`."""
+        rng = np.random.default_rng(0)
+        if chances is None or n <= _CONTROLS:
+            cases = np.sort(rng.choice(n, min(n, _CONTROLS), replace=False))
+            return cls(cases, np.zeros(len(cases)), np.ones(len(cases)))
+        cases = np.sort(rng.choice(n, _CONTROLS, p=chances))
+        return cls(cases, np.zeros(_CONTROLS), 1.0 / (n * chances[cases]))
 
     def add(self, problem: Problem, members: NDArray | None = None) -> None:
         """Add the sums of a problem: of all cases, or of some `members`, by their ascending positions."""
@@ -61,8 +70,8 @@ class Controls:
     ----------
     n
         How many cases there are in all.
-    cases, rows
-        Positions, and sums over all other cases.
+    cases, rows, often
+        Positions, sums over all other cases, and for how many cases each stands, over their mean.
     unit
         Standard deviation of the sum for calibrated predictions.
     """
@@ -70,19 +79,20 @@ class Controls:
     n: int
     cases: NDArray
     rows: NDArray
+    often: NDArray
     unit: NullDeviation
 
     @classmethod
-    def of(cls, exact: Problem) -> Controls:
-        """Those of a problem whose values are quick to have."""
-        rows = ExactRows.of(exact.n)
+    def of(cls, exact: Problem, chances: NDArray | None = None) -> Controls:
+        """Those of a problem whose values are quick to have; `chances` tell where errors may be."""
+        rows = ExactRows.of(exact.n, uneven_chances(exact) if chances is None else chances)
         rows.add(exact)
         return cls.from_rows(rows, exact)
 
     @classmethod
     def from_rows(cls, rows: ExactRows, problem: Problem) -> Controls:
         """Those whose sums were added up elsewhere."""
-        return cls(problem.n, rows.cases, rows.sums, null_deviation(problem))
+        return cls(problem.n, rows.cases, rows.sums, rows.often, null_deviation(problem))
 
     @property
     def deviation(self) -> float:
@@ -91,14 +101,15 @@ class Controls:
         With v the variance of rows, that of the sum is n v / 2 for calibrated predictions; for others it goes
         towards n v.
         """
-        return max(self.unit.value, math.sqrt(0.5 * self.n * float(np.var(self.rows))))
+        variance = float(np.mean(self.often * (self.rows - np.mean(self.often * self.rows)) ** 2))
+        return max(self.unit.value, math.sqrt(0.5 * self.n * variance))
 
     def error(self, rows: NDArray) -> float:
         """How far the sum over all pairs is likely to be off.
 
         The mean difference of the control rows, and its standard error.
         """
-        off = rows[self.cases] - self.rows
+        off = self.often * (rows[self.cases] - self.rows)
         size = len(off)
         mean = float(off.mean())
         spread = float(off.std(ddof=1)) / math.sqrt(size) if size < self.n else 0.0

@@ -29,6 +29,7 @@ from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.feature_form import FEWEST, in_products, known_features
 from wellcal.problem.problem import Problem, Term
+from wellcal.problem.telling_cases import uneven_chances
 from wellcal.problem.weights import WeightedForm
 
 FEWEST_ON_A_LINE = 2000
@@ -201,7 +202,8 @@ class Linear(Tiled):
             return _Found.of(spans.row_sums(), said)
         if self.precision == "float64" or not spans.each:
             return "a few predictions do not span the others to rounding"
-        controls = Controls.of(exact)
+        spans.left_by(_PIVOTS[0])
+        controls = Controls.of(exact, spans.chances())
         allowed = self.tolerance * controls.unit.value  # never more than the sum's own deviation
         # For what is left: nearly all pairs are off to the same side, so that errors outgrow deviations.
         for_each_unit = math.sqrt(exact.n) / _OUTGROWN * controls.deviation
@@ -244,7 +246,7 @@ class Linear(Tiled):
         controls = None if any(isinstance(term, Banded) for term in terms) else Controls.of(exact)
         in_float64, error, deviation = self._kind is np.float64, math.inf, 0.0
         for order in _orders(exact.n, in_float64):
-            watched, rows = ExactRows.of(exact.n), np.zeros(exact.n)
+            watched, rows = ExactRows.of(exact.n, uneven_chances(exact)), np.zeros(exact.n)
             for term in terms:
                 if isinstance(term, Planar):
                     rows += term.row_sums(order)

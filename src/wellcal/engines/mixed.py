@@ -4,7 +4,8 @@ Differences of features are rounded once to float32, and so are the rows that di
 are taken of. Rounding errors of pairs do not line up, so that the sum over all pairs is nearly right; what
 lines up is a small bias, of sums that are accumulated in float32. Random tiles are evaluated in both
 precisions: the mean difference is added to every pair, and its standard error is reported, in standard
-deviations of the sum that calibrated predictions would have.
+deviations of the sum that calibrated predictions would have. Where few cases say most, they are likelier to
+be in tiles, and count less there.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.deviations import NullDeviation, null_deviation
 from wellcal.problem.feature_form import compiled_distance, in_products
 from wellcal.problem.problem import Problem, Term, TermRows
+from wellcal.problem.telling_cases import uneven_chances
 
 PRECISIONS = ("auto", "float64", "mixed")
 
@@ -40,6 +42,7 @@ AUTO_FROM = 20_000
 
 WORTH_COMPILING = 4e8  # differences of class probabilities: whoever asks for float32 is in a hurry
 _DROPPED = 1e-11  # share of the energy of features that is left out: less than rounding them
+_ROUNDING = float(np.finfo(np.float32).eps)
 _SIDE = 128  # cases on either side of a random tile
 _TILES = (16, 64, 256, 1024)  # looked at in all, until they tell
 
@@ -140,17 +143,25 @@ def _measured(exact: Problem) -> MixedProblem:
     side = min(_SIDE, n // 2)
     rng = np.random.default_rng(0)
     differences: list[float] = []
+    squares: list[float] = []
     unit = null_deviation(exact)
     error = math.inf
+    chances = uneven_chances(exact)
     for tiles in _TILES:
         while len(differences) < tiles:
-            some = rng.choice(n, 2 * side, replace=False) if n < 50 * side else _distinct(rng, n, 2 * side)
+            some = _some_cases(rng, n, 2 * side, chances)
             i, j = some[:side], some[side:]
             with np.errstate(over="ignore", under="ignore"):
                 h = np.asarray(exact.values(i, j))
                 low = np.asarray(rounded.values(i, j), dtype=np.float64)
-            differences.append(float(np.mean(h - low)))
-        error = standard_error(np.array(differences), n, unit.value)
+            often = 1.0 if chances is None else _often(chances, i, j)
+            differences.append(float(np.mean(often * (h - low))))
+            squares.append(0.0 if chances is None else float(np.mean(often * h**2)))
+        # Large pairs that are in every tile are rounded differently in a sum over other tiles.
+        again = _ROUNDING * math.sqrt(0.5 * n * (n - 1) * float(np.mean(squares)))
+        error = math.hypot(
+            standard_error(np.array(differences), n, unit.value), again / max(unit.value, 1e-300)
+        )
         if error <= AUTO_ERROR:
             break
     return MixedProblem(rounded, float(np.mean(differences)), error, unit)
@@ -170,6 +181,20 @@ def standard_error(differences: NDArray, n: int, unit: float) -> float:
     """
     spread = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
     return 0.5 * n * (n - 1) * spread / unit if unit > 0.0 else math.inf
+
+
+def _some_cases(rng: np.random.Generator, n: int, count: int, chances: NDArray | None) -> NDArray:
+    """So many cases: different ones, or each drawn by itself by its chance."""
+    if chances is not None:
+        return rng.choice(n, count, p=chances)
+    return rng.choice(n, count, replace=False) if n < 25 * count else _distinct(rng, n, count)
+
+
+def _often(chances: NDArray, i: NDArray, j: NDArray) -> NDArray:
+    """How often pairs of cases that were drawn count, so that their mean is that of all pairs."""
+    n = len(chances)
+    often = np.outer(1.0 / chances[i], 1.0 / chances[j]) / (n * (n - 1.0))
+    return np.where(i[:, None] == j, 0.0, often)
 
 
 def _distinct(rng: np.random.Generator, n: int, count: int) -> NDArray:

@@ -15,6 +15,7 @@ from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem, Term, TermRows
+from wellcal.problem.telling_cases import chances_by
 
 
 @dataclass
@@ -52,6 +53,11 @@ class Spans:
         for span in self.each:
             span.grow(count)
         return max(span.left for span in self.each)
+
+    def chances(self) -> NDArray:
+        """Chances of cases to be looked at: half alike, half by how far off their sums may be."""
+        beyond = np.sum([span.beyond() for span in self.each], axis=0)
+        return chances_by(np.ones(len(beyond)), beyond)
 
     def row_sums(self) -> NDArray:
         """Sums over all other cases, by the predictions that are there."""

@@ -166,6 +166,13 @@ class Span:
         solve: Any = solve_triangular
         return np.asarray(solve(self._lower, values, lower=True, check_finite=False, **options))
 
+    def beyond(self) -> NDArray:
+        """Squared distances of all points from the span, times their sums of squares: what errors go by."""
+        phi, out = self.spread.phi, np.empty(len(self.spread.phi))
+        for cases, features in self.features():
+            out[cases] = _left_of(features) * np.einsum("nm,nm->n", phi[cases], phi[cases])
+        return abs(self.spread.factor) * out
+
     def row_sums(self) -> NDArray:
         """Sums of ``k(x_i, x_j) <phi_i, phi_j>``, times the factor, over all other cases."""
         phi = self.spread.phi

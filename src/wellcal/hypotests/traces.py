@@ -14,6 +14,7 @@ from wellcal.hypotests.passes import dense, products, sums_of
 from wellcal.hypotests.setup import Setup
 from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem
+from wellcal.problem.telling_cases import chances_by
 
 SET = 512
 """Cases of a set that all meet each other where sums over pairs and triples are sampled."""
@@ -41,6 +42,9 @@ class Trace:
     shares
         Squares and triples of each set of cases over their mean, less one, ``(2, sets)``, where these are
         sampled: by so much would both be larger if all cases were like those of the set.
+    unseen
+        By how much one triangle more would raise `triples` where these are sampled: where few pairs interact
+        there may be none in any set, which then do not differ.
     """
 
     squares: float
@@ -48,6 +52,7 @@ class Trace:
     sums: Sums
     error: float | None = None
     shares: NDArray | None = None
+    unseen: float = 0.0
 
 
 def exact_trace(setup: Setup) -> Trace:
@@ -103,31 +108,37 @@ def sampled_trace(setup: Setup, size: int, most: int) -> Trace:
 
     Only the sum of h itself is over all pairs, by the engine, which may know a way without the square. Sets
     are drawn by the generator of the test, each by itself, so that what they differ by gives the standard
-    error. Cases that say much are drawn more often: where few of very many carry the statistic, sets of
-    equally likely cases would hardly see them, and would not know it.
+    error. Cases that say much, or that have partners to say it to, are drawn more often: where few of very
+    many carry the statistic, sets of equally likely cases would hardly see them, and would not know it. One
+    triangle more, of the largest h that any set has seen, is always within the error.
     """
     n, problem = setup.n_samples, setup.problem
     sums = setup.engine.triangle(problem)
     count = min(max(n // size, _FEWEST), most)
-    chances = _chances(problem)
+    # h_ij^2 is at most h_ii h_jj; of calibrated predictions the square of a sum of h is on average the sum of
+    # squares.
+    chances = chances_by(np.ones(n), problem.diagonal(), abs(to_numpy(sums.rows)))
     cases = setup.rng.choice(n, (count, size), p=chances)
     exact = in_products(problem) or problem
-    found: list[tuple[float, float]] = []
+    found: list[tuple[float, float, float]] = []
     setup.progress("sets of cases", 0, count)
     for one in setup.engine.map_items(problem, lambda own: set_sums(exact, own, chances), cases):
         found.append(one)
         setup.progress("sets of cases", len(found), count)
-    values = np.array(found).T
+    *both, largest = np.array(found).T
+    values = np.array(both)
     means = values.mean(axis=1)
-    error = float(np.std(values[1], ddof=1)) / math.sqrt(count)
+    unseen = 6.0 * float(largest.max()) ** 3 / (count * size * (size - 1.0) * (size - 2.0))
+    error = math.hypot(float(np.std(values[1], ddof=1)) / math.sqrt(count), unseen)
     shares = np.divide(values, means[:, None], out=np.ones_like(values), where=means[:, None] != 0.0) - 1.0
-    return Trace(float(means[0]), float(means[1]), sums, error, shares)
+    return Trace(float(means[0]), float(means[1]), sums, error, shares, unseen)
 
 
-def set_sums(problem: Problem, own: NDArray, chances: NDArray) -> tuple[float, float]:
+def set_sums(problem: Problem, own: NDArray, chances: NDArray) -> tuple[float, float, float]:
     """Sums over all pairs and triples of different cases, as a set of independent draws of cases has them.
 
-    A pair counts as often as it is unlikely: on average over draws both are the sums over all cases.
+    A pair counts as often as it is unlikely: on average over draws both are the sums over all cases. The
+    largest h of a pair that counts so is the third.
 
     Parameters
     ----------
@@ -145,19 +156,8 @@ def set_sums(problem: Problem, own: NDArray, chances: NDArray) -> tuple[float, f
     h = h * often * often[:, None]
     h[own[:, None] == own] = 0.0  # a case does not meet itself
     pairs = size * (size - 1.0)
-    return float(np.vdot(h, h)) / pairs, float(np.vdot(h @ h, h)) / (pairs * (size - 2.0))
-
-
-def _chances(problem: Problem) -> NDArray:
-    """Of cases to be drawn: half alike, half by h_ii, since h_ij^2 is at most h_ii h_jj."""
-    own = np.asarray(to_numpy(problem.diagonal()), dtype=np.float64)
-    own = np.where(np.isfinite(own), np.maximum(own, 0.0), 0.0)  # single draws have none, or a negative one
-    largest = float(own.max())
-    if not largest > 0.0:
-        return np.full(problem.n, 1.0 / problem.n)
-    own = own / largest
-    found = 0.5 / problem.n + 0.5 * own / own.sum()
-    return found / found.sum()
+    largest = max(float(h.max()), -float(h.min()))
+    return float(np.vdot(h, h)) / pairs, float(np.vdot(h @ h, h)) / (pairs * (size - 2.0)), largest
 
 
 def _columns(a: NDArray, b: NDArray) -> NDArray:

@@ -64,8 +64,9 @@ class Pearson(Method):
     standard error is in the provenance.
 
     With "sampled", k2 and k3 are means over the pairs and triples within random sets of cases, in which
-    cases of a large h_ii are likelier, and count less in return; the provenance has the standard errors of
-    the standard deviation, the skewness and the p-value that are due to it.
+    cases of a large h_ii, or of a large sum over their pairs, are likelier, and count less in return; the
+    provenance has the standard errors of the standard deviation, the skewness and the p-value that are due
+    to it.
 
     References
     ----------
@@ -138,7 +139,7 @@ class Pearson(Method):
             provenance |= {"skewness_standard_error": error}
         pvalue = pearson_tail(statistic, k2, k3) if k2 > 0 else 1.0
         if trace.shares is not None and k2 > 0:
-            provenance |= _errors(statistic, k2, k3, trace.shares)
+            provenance |= _errors(statistic, k2, k3, trace.shares, share * trace.unseen)
         elif trace.error is not None:
             provenance["probes"] = self.probes
         return Outcome(statistic, pvalue, "n SKCE_u", estimate, None, provenance)
@@ -149,8 +150,11 @@ class Pearson(Method):
         return exact_trace(setup) if way == "exact" else hutchinson_trace(setup, self.probes)
 
 
-def _errors(statistic: float, k2: float, k3: float, shares: NDArray) -> dict[str, Any]:
-    """Standard errors of what follows from k2 and k3, whose relative deviations are known for each set."""
+def _errors(statistic: float, k2: float, k3: float, shares: NDArray, unseen: float) -> dict[str, Any]:
+    """Standard errors of what follows from k2 and k3, whose relative deviations are known for each set.
+
+    In no set may be what would raise k3 by `unseen`.
+    """
     sets = shares.shape[1]
 
     def error(deviations: NDArray) -> float:
@@ -163,6 +167,9 @@ def _errors(statistic: float, k2: float, k3: float, shares: NDArray) -> dict[str
     return {
         "sets_of_cases": sets,
         "standard_deviation_standard_error": math.sqrt(k2) * 0.5 * error(shares[0]),
-        "skewness_standard_error": abs(k3) / k2**1.5 * error(shares[1] - 1.5 * shares[0]),
-        "pvalue_standard_error": error(np.array(slopes) / (2.0 * _STEP) @ shares),
+        "skewness_standard_error": math.hypot(abs(k3) * error(shares[1] - 1.5 * shares[0]), unseen) / k2**1.5,
+        "pvalue_standard_error": math.hypot(
+            error(np.array(slopes) / (2.0 * _STEP) @ shares),
+            pearson_tail(statistic, k2, k3 + unseen) - pearson_tail(statistic, k2, k3),
+        ),
     }
