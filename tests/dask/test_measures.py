@@ -328,6 +328,7 @@ def test_a_sample_does_not_depend_on_partitions() -> None:
 Y, _, (MU, SIGMA) = example("normal", 60)
 IN_PARTS, PRED = partitioned(example("normal", 60), 25)
 LABELS = cut((Y > 0).astype(int), 25)
+COLUMN = dd.from_pandas(pd.DataFrame({"mu": MU}), npartitions=3)["mu"]
 
 
 @pytest.mark.parametrize(
@@ -335,6 +336,16 @@ LABELS = cut((Y > 0).astype(int), 25)
     [
         (lambda: wc.Normal(cut(MU, 20), 1.0), TypeError, r"loc is in partitions.*from_arrays"),
         (lambda: wc.skce(IN_PARTS, wc.Normal(MU, SIGMA)), TypeError, "pred is in memory and y is in part"),
+        (
+            lambda: wc.nll(IN_PARTS, (MU, SIGMA)),
+            TypeError,
+            "Dask's, found .*; give arrays in memory to",
+        ),
+        (
+            lambda: wc.nll(IN_PARTS, (COLUMN, COLUMN)),
+            TypeError,
+            "an object of type Series, .* names, wc",
+        ),
         (lambda: wc.skce(Y, PRED), TypeError, "y is in memory, and other arguments are in partitions"),
         (lambda: wc.skce(PRED, IN_PARTS), TypeError, "did you swap y and pred"),
         (lambda: wc.report(IN_PARTS, PRED), TypeError, r"needs cases in memory.*sample_cases"),

@@ -233,6 +233,24 @@ def test_many_data_sets_at_once() -> None:
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("name", ["Poisson", "NegativeBinomial", "Gamma"])
+def test_families_that_call_back_for_many_data_sets_in_single_precision(name: str) -> None:
+    """Inside jit, under vmap and both; 1 less the tail of a count is 1 in single precision."""
+    example = EXAMPLES[name]
+    options = {"expectations": wc.Lowering(nodes=32)}
+    kernel = wc.default_kernel(example.build(), **options)
+
+    def value(y: Any, *parameters: Any) -> Any:
+        return wc.skce(y, example.family(*parameters), kernel=kernel, **options).value
+
+    given = [jnp.asarray(a, dtype=jnp.float32) for a in (example.targets, *example.parameters)]
+    there = wc.skce(example.targets, example.build(), kernel=kernel, **options).value
+    assert float(jax.jit(value)(*given)) == pytest.approx(there, abs=3e-6)
+    many = [jnp.stack([a, a[::-1]]) for a in given]
+    np.testing.assert_allclose(np.asarray(jax.vmap(value)(*many)), there, atol=3e-6)
+    np.testing.assert_allclose(np.asarray(jax.jit(jax.vmap(value))(*many)), there, atol=3e-6)
+
+
 # -- a process of its own -----------------------------------------------------------------------------------
 # Special functions that JAX lacks are had from NumPy by a callback, which runs on a thread where the setting
 # of `jax.enable_x64` does not hold: a process that computes in double precision from its start is needed.

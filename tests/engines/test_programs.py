@@ -89,6 +89,12 @@ def mixtures(n: int) -> tuple[np.ndarray, Any]:
     return y, wc.Mixture([pred, other], weights)
 
 
+def draws(n: int) -> tuple[np.ndarray, Any]:
+    rng = np.random.default_rng(n)
+    loc = rng.normal(size=n)
+    return rng.normal(loc), wc.Samples(rng.normal(loc[:, None], 1.0, (n, 6)))
+
+
 def in_jax(y: np.ndarray, pred: Any) -> tuple[Any, Any]:
     """The same arrays in JAX, where they are put without being compiled for."""
     return jax.device_put(y), pred.map_arrays(jax.device_put)
@@ -126,6 +132,7 @@ def test_what_is_compiled_is_heard_of() -> None:
         (counts, (1000, 1001)),
         (vectors, (1000, 1003)),
         (mixtures, (1000, 1003)),
+        (draws, (700, 705, 719)),
     ],
 )
 def test_nearby_numbers_of_cases_share_a_program(

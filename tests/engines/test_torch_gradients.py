@@ -295,6 +295,38 @@ def test_second_derivatives(estimator: str) -> None:
     assert torch.autograd.gradgradcheck(value, given, atol=1e-6, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_gradients_to_be_differentiated_again_are_the_same(name: str) -> None:
+    example = EXAMPLES[name]
+    options: dict[str, Any] = {"expectations": example.expectations}
+    kernel = wc.default_kernel(example.build(rows=ROWS), **options)
+    found: list[Any] = []
+    for again in (False, True):
+        free = leaves(example.free(ROWS))
+        value = value_of(example, example.targets[ROWS], kernel, **options)(*free)
+        found.append(torch.autograd.grad(value, free, create_graph=again))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("learned", ["all", "the kernel"])
+def test_second_derivatives_where_rows_are_made_of_others_and_of_the_kernel(learned: str) -> None:
+    weights = np.random.default_rng(0).normal(size=(4, 3))
+    scalars, logits = (
+        leaves([np.array(0.9), np.array(0.4)]),
+        torch.tensor(weights, requires_grad=learned == "all"),
+    )
+
+    def value(a: Any, c: Any, x: Any = logits) -> torch.Tensor:
+        kernel = c * (ExpDistance(MaximumMeanDiscrepancy(Gaussian(a)), power=2.0) @ Gaussian(a))
+        pred = wc.Categorical(torch.softmax(x, -1), support=[-1.0, 0.5, 2.0])
+        return wc.skce([0.5, -1.0, 2.0, 0.5], pred, kernel=kernel).value
+
+    given = [*scalars, logits] if learned == "all" else scalars
+    first = torch.autograd.grad(value(*given), given)
+    torch.testing.assert_close(torch.autograd.grad(value(*given), given, create_graph=True), first)
+    assert torch.autograd.gradgradcheck(value, given, atol=1e-6, rtol=1e-5)
+
+
 def test_tiles_and_blocks_have_one_gradient() -> None:
     """Several tiles and lists of pairs against all pairs in one tile."""
     n = len(LOC)

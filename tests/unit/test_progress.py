@@ -144,6 +144,20 @@ def test_several_short_loops_are_one_long_run() -> None:
     assert "third" not in stream.getvalue()[shown:]
 
 
+@pytest.mark.parametrize("n", [100, 10_000])
+def test_loops_of_a_measure_are_one_run_where_cases_are_many(n: int) -> None:
+    shared: list[bool] = []
+
+    def listening(P: Any, Q: Any) -> np.ndarray:
+        shared.append(reporter() is reporter())
+        return np.ones((len(P), len(Q)))
+
+    pred, kernel = wc.Normal(np.zeros(n), 1.0), wc.kernels.Callable(listening) @ wc.kernels.Gaussian()
+    wc.ucme(np.zeros(n), pred, locations=(pred[:2], np.zeros(2)), kernel=kernel)
+    assert shared
+    assert set(shared) == {n == 10_000}
+
+
 def test_many_numbers_come_in_parts() -> None:
     values, told = np.linspace(0.1, 0.9, 60).reshape(3, 20), Recorder()
     family = wc.Gamma(np.linspace(1.0, 3.0, 20), 1.0)
@@ -182,6 +196,7 @@ LONG = {
     "features of ensembles": lambda: wc.skce(
         Y, wc.Samples(RNG.normal(size=(300, 9)), kind="atoms"), engine=Tiled(threads=1)
     ),
+    "ECE of counts": lambda: wc.ece(np.arange(300) % 7, wc.NegativeBinomial(0.01 * np.arange(1, 301), SHAPE)),
     "pairing": lambda: wc.pairing(wc.kernels.Gaussian(), PRED, PRED),
     "findings": lambda: wc.calibration_test(Y + 1.0, PRED, rng=0, n_resamples=99).findings,
     "CRPS by numbers": lambda: wc.crps(Y, wc.StudentT(4.0, MU, SHAPE)),

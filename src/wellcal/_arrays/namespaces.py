@@ -13,7 +13,6 @@ from functools import cache, lru_cache, wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
 import array_api_compat as compat
-import array_api_extra as xpx
 import numpy as np
 
 Array: TypeAlias = Any
@@ -364,19 +363,28 @@ def through_numpy(
     if is_numpy(xp):
         return function(*arrays)
     if is_jax(xp):
-        arrays = tuple(stop_gradient(a) for a in arrays)
         shape = np.broadcast_shapes(*(a.shape for a in arrays)) if shape is None else shape
-        dtype = xp.result_type(*arrays)
-
-        @np.errstate(over="ignore")  # results in double precision may be infinite in single
-        def on_numpy(*values: Any) -> Any:
-            return np.asarray(function(*values), dtype=np.result_type(*values))
-
-        apply: Callable[..., Array] = xpx.lazy_apply
-        return apply(on_numpy, *arrays, shape=shape, dtype=dtype, as_numpy=True, xp=xp)
+        return called_back(function, *arrays, shape=shape, dtype=xp.result_type(*arrays))
     result = np.asarray(function(*(to_numpy(a) for a in arrays)))
     like = next(a for a in arrays if is_array(a))
     return asarray(result, xp=xp, device=device_of(like), dtype=like.dtype)
+
+
+def called_back(function: Callable[..., Any], *arrays: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """A NumPy `function` of arrays of JAX as constants: at once, or from where they are traced."""
+    jax = sys.modules["jax"]
+    constants = [stop_gradient(a) for a in arrays]
+
+    @np.errstate(over="ignore")  # results in double precision may be infinite in single
+    def on_numpy(*values: Any) -> NDArray:
+        return np.asarray(function(*map(np.asarray, values))).astype(dtype, copy=False)
+
+    try:
+        return jax.numpy.asarray(on_numpy(*constants))
+    except jax.errors.TracerArrayConversionError:
+        found = jax.ShapeDtypeStruct(shape, dtype)
+        # Of many data sets at once, function sees one after another: what it does with more axes is its own.
+        return jax.pure_callback(on_numpy, found, *constants, vmap_method="sequential")
 
 
 def concat_rows(arrays: Sequence[Array]) -> Array:

@@ -214,6 +214,26 @@ def reported(function: Function) -> Function:
     return cast("Function", call)
 
 
+_FEW = 10_000  # cases of which nothing takes long
+
+
+def one_run(function: Function) -> Function:
+    """Decorator of a function of targets and predictions without `progress`: its loops are one run.
+
+    They are silent for two seconds together, and not for two seconds each. Few cases do without.
+    """
+
+    @wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        shape = getattr(arguments[0], "shape", ()) if arguments else ()
+        if shape and shape[0] < _FEW:
+            return function(*arguments, **options)
+        with following(None):
+            return function(*arguments, **options)
+
+    return cast("Function", call)
+
+
 @dataclass
 class Stages:
     """One run of several parts that take about as long as their weights say.

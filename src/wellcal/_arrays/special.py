@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import array_api_extra as xpx
 import numpy as np
 from scipy import special
 
@@ -17,11 +16,11 @@ from wellcal._arrays.namespaces import (
     Namespace,
     NDArray,
     asarray,
+    called_back,
     device_of,
     is_jax,
     is_numpy,
     namespace,
-    stop_gradient,
     through_numpy,
     to_numpy,
 )
@@ -99,14 +98,7 @@ def on_numpy(function: Callable[..., Any], *arrays: Array, shape: tuple[int, ...
     if is_numpy(xp):
         return np.asarray(function(*arrays), dtype=dtype)
     if is_jax(xp):
-        return xpx.lazy_apply(
-            lambda *a: np.asarray(function(*a), dtype=dtype),
-            *(stop_gradient(a) for a in arrays),
-            shape=shape,
-            dtype=dtype,
-            as_numpy=True,
-            xp=xp,
-        )
+        return called_back(function, *arrays, shape=shape, dtype=dtype)
     result = np.asarray(function(*(to_numpy(a) for a in arrays)))
     return asarray(result, xp=xp, device=device_of(arrays[0]), dtype=dtype)
 

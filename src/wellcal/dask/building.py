@@ -120,7 +120,13 @@ def _made_of_tuple(*values: Any) -> Predictions:
 def _of_arrays(make: Callable[..., Predictions], values: tuple[Any, ...]) -> Partitioned:
     arrays = [value for value in values if is_array(value)]
     if not arrays:
-        raise TypeError(f"none of the parameters is an array of Dask's, found {described(values)}")
+        found = ", ".join(described(value) for value in values) or "none at all"
+        remedy = (
+            'take columns of a data frame by their names, wc.as_predictions(frame, normal=("mu", "sigma"))'
+            if any(map(_is_frame, values))
+            else "give arrays in memory to dask.array.from_array first, in the partitions of y"
+        )
+        raise TypeError(f"none of the parameters of pred is an array of Dask's, found {found}; {remedy}")
     _refuse_arrays_in_memory(values)
     sizes = _sizes(arrays[0])
     columns = [array_parts(a, sizes, len(array_parts(arrays[0], None, None, "pred"))) for a in arrays]

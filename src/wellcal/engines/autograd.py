@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -124,7 +124,7 @@ def _sum_function() -> Any:
             given = list(ctx.saved_tensors)
             wanted = [k for k, needed in enumerate(ctx.needs_input_grad[1:]) if needed]
             if torch.is_grad_enabled():
-                found = _gradients_with_graph(ctx.job, [given[k] for k in wanted], outputs[0])
+                found = _gradients_with_graph(ctx.job, given, wanted, outputs[0])
             else:
                 found = _gradients(ctx.job, given, wanted, outputs[0])
             places = dict(zip(wanted, found, strict=True))
@@ -133,11 +133,23 @@ def _sum_function() -> Any:
     return PieceSum
 
 
-def _gradients_with_graph(job: _Job, wanted: list[Array], factor: Array) -> tuple[Array, ...]:
+def _gradients_with_graph(job: _Job, given: list[Array], wanted: list[int], factor: Array) -> list[Array]:
     """Gradients that are to be differentiated again: only here a graph over all pairs is held."""
     torch = sys.modules["torch"]
-    total, _ = job.plain_sum(job.problem, job.pieces, job.shape, job.pairs)
-    return torch.autograd.grad(total, wanted, factor, create_graph=True, materialize_grads=True)
+    # Some rows are made of others, or of what the kernel learns, and hand on what they get: gradients are
+    # those by each of them alone. Views of rows are behind none of the others.
+    views = [array.view_as(array) for array in given[: job.count]]
+    problem = replace(job.problem, rows=with_arrays(job.problem.rows, views))
+    total, _ = job.plain_sum(problem, job.pieces, job.shape, job.pairs)
+    of_rows = [views[k] for k in wanted if k < job.count]
+    learned = [given[k] for k in wanted if k >= job.count]
+    options = {"create_graph": True, "materialize_grads": True}
+    found = list(torch.autograd.grad(total, of_rows + learned, factor, **options))
+    if not learned or not of_rows:
+        return found
+    by_rows, by_kernel = found[: len(of_rows)], found[len(of_rows) :]
+    through_rows = torch.autograd.grad(of_rows, learned, by_rows, **options)
+    return by_rows + [whole - part for whole, part in zip(by_kernel, through_rows, strict=True)]
 
 
 def _gradients(job: _Job, given: list[Array], wanted: list[int], factor: Array) -> list[Array]:

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, Namespace, NDArray, is_array
+from wellcal._arrays.namespaces import Array, Namespace, is_array
 from wellcal._arrays.rows import NODE, Rows
 from wellcal.expectations.bilinear import FiniteForm, WeightRows
 from wellcal.expectations.mmd import MeanDiscrepancy
@@ -107,9 +107,9 @@ def _evened(form: Any, rows: Rows) -> tuple[Any, Rows]:
     if isinstance(form, ExpDistanceForm) and isinstance(form.inner, MeanDiscrepancy):
         inner, own = _evened(form.inner.form, rows.inner)
         return replace(form, inner=replace(form.inner, form=inner)), rows._replace(inner=own)
-    if not isinstance(form, FiniteForm) or form.gram is not None:
+    weights = getattr(rows, "weights", None)
+    if not isinstance(form, FiniteForm) or form.gram is not None or type(weights) is not np.ndarray:
         return form, rows
-    weights: NDArray = rows.weights
     size = weights.shape[1]
     missing = _FEW - size if size <= _FEW else -size % _MANY
     return FiniteForm(None, form.size + missing), WeightRows(np.pad(weights, ((0, 0), (0, missing))))

@@ -375,9 +375,8 @@ class Tiled(Engine):
 def _prepared(problem: Problem, pairs: float | None = None) -> Problem:
     """The same problem in feature form, where that is quicker."""
     found = in_features(problem, pairs)
-    if found is None:
-        return problem
-    return evened(found.problem) if is_jax(problem.xp) else found.problem
+    ready = problem if found is None else found.problem
+    return evened(ready) if is_jax(problem.xp) else ready
 
 
 def _at_once(problem: Problem) -> Sums:

@@ -33,8 +33,10 @@ def by_lattice(predictions: Predictions) -> Atoms:
     xp, like = predictions.xp, widen(predictions.like)
     traced = is_traced(like)
     place: Any = {"xp": xp, "device": device_of(like), "dtype": like.dtype}
-    batch = predictions if traced else in_numpy(predictions)
-    low, high = (batch.quantile(level) for level in (COUNT_TAIL, 1.0 - COUNT_TAIL))
+    # Where values are traced levels are as exact as these: the quantile at 1 is infinite.
+    rest = max(COUNT_TAIL, 0.5 * float(xp.finfo(like.dtype).eps)) if traced else COUNT_TAIL
+    batch = predictions.map_arrays(widen) if traced else in_numpy(predictions)
+    low, high = (batch.quantile(level) for level in (COUNT_TAIL, 1.0 - rest))
     low, high = (stop_gradient(asarray(bound, **place)) for bound in (low, high))
     span = high - low + 2.0
     size = _TRACED_LATTICE if traced else int(min(_LATTICE, to_numpy(span).max()))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-import array_api_extra as xpx
 import numpy as np
 
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
+    called_back,
     device_of,
     is_jax,
     is_numpy,
@@ -105,21 +106,10 @@ class TransportDistance:
         if is_numpy(xp):
             return solver(self.metric, costs, weights_a, weights_b)
         if is_jax(xp):
-            shape = tuple(costs.shape)
-
-            def solved_alike(c: NDArray, p: NDArray, q: NDArray) -> NDArray:
-                return solver(self.metric, c, p, q).astype(c.dtype)
-
-            return xpx.lazy_apply(
-                solved_alike,
-                costs,
-                weights_a,
-                weights_b,
-                shape=(*shape[:-2], 2, shape[-1]) if dual else shape,
-                dtype=costs.dtype,
-                as_numpy=True,
-                xp=xp,
-            )
+            size = tuple(costs.shape)
+            shape = (*size[:-2], 2, size[-1]) if dual else size
+            solve = partial(solver, self.metric)
+            return called_back(solve, costs, weights_a, weights_b, shape=shape, dtype=costs.dtype)
         solved = solver(self.metric, to_numpy(costs), to_numpy(weights_a), to_numpy(weights_b))
         return asarray(solved, xp=xp, device=device_of(costs), dtype=costs.dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
+from wellcal._arrays.progress import reporter
 from wellcal._arrays.row_errors import Row, RowError
 from wellcal._arrays.rows import add_at, can_add_at
 from wellcal._arrays.special import integer_dtype
@@ -107,6 +109,14 @@ def count_tables(
     high = plain.quantile(1.0 - COUNT_TAIL) + 1.0
     observed = to_numpy(targets)
     tables: list[BinTable] = []
+    tell, done = reporter(), 0
+
+    def told(cases: int) -> None:
+        nonlocal done
+        done += cases
+        tell("cases", done, len(observed))
+
+    told(0)
     for number in range(count):
         rows = np.flatnonzero(bins == number)
         first, last = float(low[rows].min()), float(high[rows].max())
@@ -119,12 +129,17 @@ def count_tables(
                 remedy="take more bins",
             )
         grid = np.union1d(np.arange(first, last + 1.0), observed[rows])
-        tables.append(_count_table(predictions, observed, rows, grid, squares))
+        tables.append(_count_table(predictions, observed, rows, grid, squares, told))
     return tables
 
 
 def _count_table(
-    predictions: Any, observed: NDArray, rows: NDArray, grid: NDArray, squares: bool
+    predictions: Any,
+    observed: NDArray,
+    rows: NDArray,
+    grid: NDArray,
+    squares: bool,
+    told: Callable[[int], object],
 ) -> BinTable:
     like = widen(predictions.like)
     xp, place = namespace(like), {"xp": namespace(like), "device": device_of(like), "dtype": like.dtype}
@@ -139,6 +154,7 @@ def _count_table(
         if squares:
             hit = asarray((grid[:, None] == observed[part][None, :]).astype(np.float64), **place)
             second = second + xp.sum((hit - probs) ** 2, axis=1)
+        told(len(part))
     size = float(len(rows))
     seen = np.bincount(np.searchsorted(grid, observed[rows]), minlength=len(grid)) / size
     return BinTable(
