@@ -368,3 +368,13 @@ def test_columns_of_vectors_in_another_order_are_refused() -> None:
         assert float(wc.skce(same, diagonal)) == pytest.approx(wanted, rel=1e-12)
     with pytest.raises(ValueError, match="y and loc have the same columns"):
         wc.nll(polars.DataFrame(turned), wc.DiagonalNormal(polars.DataFrame(mean), 1.0))
+
+
+def test_a_covariance_whose_columns_are_in_another_order_is_refused() -> None:
+    """One for all predictions, with names of the coordinates both ways."""
+    loc = pd.DataFrame(np.zeros((5, 2)), columns=["u", "v"])
+    cov = pd.DataFrame([[1.0, 0.5], [0.5, 4.0]], index=["u", "v"], columns=["u", "v"])
+    turned = cov.loc[["v", "u"], ["v", "u"]]
+    with pytest.raises(ValueError, match=r"cov and loc .* as in cov\.loc\[\['u', 'v'\], \['u', 'v'\]\]"):
+        wc.MultivariateNormal(loc, turned)
+    np.testing.assert_array_equal(wc.MultivariateNormal(loc, cov).cov[4], cov.to_numpy())

@@ -408,6 +408,23 @@ def test_segments_are_tested_together(full: Report) -> None:
     assert sum(one.n_samples for one in found.segments if one.variable == "x") == N
 
 
+def test_an_error_of_some_segments_is_not_said_to_be_everywhere() -> None:
+    """One region of five is off: all cases together are, too, and the others are not."""
+    rng = np.random.default_rng(0)
+    mean, region = rng.normal(size=900), np.array(list("ABCDE"))[np.arange(900) % 5]
+    y = mean + np.where(region == "C", 2.0, 1.0) * rng.normal(size=900)
+    pred = wc.Normal(mean, np.ones(900))
+    found = wc.report(y, pred, segments={"region": region}, rng=0, n_resamples=99)
+    (model,) = found.models
+    assert model.segments is not None
+    assert [one.where for one in model.segments.rejected] == ["for region = C"]
+    assert model.worst_groups[0].kind == "all"
+    assert model.where.startswith("in some segments, told below; all cases together: targets")
+    assert where(model).href == "#segments"
+    assert replace(model, segments=None).where.startswith("everywhere: ")
+    assert where(replace(model, segments=None)).href == "#where"
+
+
 def test_a_segment_alone_is_wrong() -> None:
     """Errors that cancel between segments of a variable that the model did not use."""
     y = HONEST.sample(1) + np.where(REGION == "North", 1.0, -1.0)

@@ -37,6 +37,12 @@ def test_the_representation_leaves_out_what_is_not_known() -> None:
     assert "left out" not in repr(Estimate(0.5, provenance={"dropped": 0}))
 
 
+def test_one_number_is_one_line_in_notebooks() -> None:
+    """The caption of a table without rows is as narrow as its longest word."""
+    shown = Estimate(0.5, None, "NLL", "mean", 3)._repr_html_()
+    assert shown == '<table><tr><td style="text-align:left">NLL = 0.5  (mean, 3 cases)</td></tr></table>'
+
+
 def test_the_representation_reports_numerical_expectations_and_dropped_cases() -> None:
     provenance = {"lowered": ["rule one", "rule two"], "expectation_error": 1.23e-7, "dropped": 4}
     lines = repr(Estimate(0.5, provenance=provenance)).splitlines()

@@ -380,6 +380,8 @@ def html_table(rows: Sequence[Row], caption: str | None = None) -> str:
         f'<td style="text-align:left">{html.escape(text)}</td></tr>'
         for name, text in rows
     )
+    if caption and not rows:  # a caption is no wider than its table
+        return f'<table><tr><td style="text-align:left">{html.escape(caption)}</td></tr></table>'
     above = "" if caption is None else f"<caption>{html.escape(caption)}</caption>"
     return f"<table>{above}{cells}</table>"
 

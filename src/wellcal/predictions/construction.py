@@ -107,8 +107,9 @@ def take_parameters(batch: Any) -> None:
             x = getattr(batch, name)
             if type(x) is not np.ndarray:
                 plain = False
-                if spec.ndim == 2 and spec.named is None:
-                    coordinates = coordinates_in_order(coordinates, x, spec.called or name)
+                if spec.ndim > 1 and spec.named is None:
+                    of_both = spec.ndim > 2  # a matrix for all predictions, with coordinates both ways
+                    coordinates = coordinates_in_order(coordinates, x, spec.called or name, of_both=of_both)
                 x = plain_array(x, spec.called or name) if is_array(x) else x
             given[name] = x
     labels, given = (None, given) if plain else _in_one_order(batch, given)
@@ -123,10 +124,13 @@ Coordinates: TypeAlias = tuple[str, tuple[Any, ...]]
 """A parameter that was a data frame, and the names of its columns."""
 
 
-def coordinates_in_order(known: Coordinates | None, x: Any, name: str) -> Coordinates | None:
+def coordinates_in_order(
+    known: Coordinates | None, x: Any, name: str, *, of_both: bool = False
+) -> Coordinates | None:
     """What is known of the names of coordinates after `x`; an error where it has the same in another order.
 
-    Data frames with other names, and arrays, are taken by position.
+    Data frames with other names, and arrays, are taken by position. Where rows stand for coordinates, too, as
+    those of a covariance, these are to be brought into order `of_both`.
 
     Examples
     --------
@@ -144,10 +148,12 @@ def coordinates_in_order(known: Coordinates | None, x: Any, name: str) -> Coordi
         return found[0], names
     for own, other in zip(names, known[1], strict=False):
         if own != other and Counter(names) == Counter(known[1]):
+            wanted = list(known[1])
             raise ValueError(
                 f"{name} and {known[0]} have the same columns in different orders: {own!r} "
                 f"{'comes first' if own == names[0] else 'stands'} in {name} and {other!r} in {known[0]}; "
-                f"bring them into one order, as in {name}[{list(known[1])!r}]"
+                "bring them into one order, as in "
+                + (f"{name}.loc[{wanted!r}, {wanted!r}]" if of_both else f"{name}[{wanted!r}]")
             )
     return known
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from wellcal._arrays.round_numbers import how_many
 from wellcal.reporting.mending import NOT_TRIED
-from wellcal.reporting.pieces import Mended
+from wellcal.reporting.pieces import Mended, Segments
 from wellcal.reporting.result import NOT_SEARCHED, ModelReport, Report
 from wellcal.reporting.view import Said, Tile, said
 
@@ -76,8 +76,7 @@ def where(model: ModelReport) -> Tile:
             depends = "It depends on the prediction"
             return Tile(title, depends, sentence(model.placed.short), "#findings", "Picture")
         if model.segments is not None and model.segments.rejected:
-            main, _, which = model.segments.verdict.partition(": ")
-            return Tile(title, main, sentence(which), "#segments", "Segment by segment")
+            return _in_segments(title, model.segments)
         if why := model.not_searched:
             told = sentence(why.removeprefix(f"{NOT_SEARCHED}: "))
             return Tile(title, "Not looked for", told, "", "")
@@ -86,10 +85,17 @@ def where(model: ModelReport) -> Tile:
         told = "No group of cases is shown to be worse than the others."
         return Tile(title, "No group stands out", told + some + ("." if some else ""), href, go)
     worst = model.worst_groups[0]
+    if worst.kind == "all" and model.segments is not None and model.in_some_segments:
+        return _in_segments(title, model.segments)
     which = f"{worst.where}: {how_many(worst.n_samples)}, {worst.share:.0%}"
     which = sentence(worst.where if worst.kind == "all" else which)
     which += f"{some}, and seen in all." if some else ""
     return Tile(title, sentence(worst.direction).rstrip("."), which, href, go)
+
+
+def _in_segments(title: str, segments: Segments) -> Tile:
+    main, _, which = segments.verdict.partition(": ")
+    return Tile(title, main, sentence(which), "#segments", "Segment by segment")
 
 
 def mending(model: ModelReport) -> Tile:

@@ -170,12 +170,22 @@ class ModelReport(Presentable):
         if self.worst_groups:
             worst = self.worst_groups[0]
             if worst.kind == "all":
-                return f"everywhere: {worst.statement.replace(' in all cases', '')}"
+                told = worst.statement.replace(" in all cases", "")
+                if self.in_some_segments:
+                    return f"in some segments, told below; all cases together: {told}"
+                return f"everywhere: {told}"
             return f"nearly everywhere: {worst.statement}" if worst.share > _NEARLY_ALL else worst.statement
         if self.placed is not None:
             beyond = "; no single group stands out beyond that" if self.witness is not None else ""
             return f"{self.placed.short}{beyond}"
         return "no group of cases stands out" if self.witness is not None else "groups were not looked for"
+
+    @property
+    def in_some_segments(self) -> bool:
+        """Whether some of the segments that were tested are miscalibrated, and others not shown to be."""
+        if self.segments is None:
+            return False
+        return 0 < len(self.segments.rejected) < sum(one.test is not None for one in self.segments.segments)
 
     @property
     def not_searched(self) -> str:

@@ -205,3 +205,11 @@ def test_an_outcome_that_always_occurs_does_so_all_the_time() -> None:
     """The difference to what was predicted is rounded."""
     off = Found(1.0 - 0.123 - 2e-16, 0.0, 0.0, 2.0, 20, 1e-4, 4.0)
     assert occurs("outcome 1", "group", off, 0.123).sentence.startswith("outcome 1 occurs 100% of the time (")
+
+
+def test_no_event_where_a_few_were_predicted_has_the_interval_of_its_number() -> None:
+    """None of six has probability .0025: an interval that holds what was predicted would deny the verdict."""
+    y = np.zeros(3000, dtype=int)
+    found = wc.calibration_test(y, wc.Poisson(np.full(3000, 0.002)), method=CHEAP, rng=0, n_resamples=999)
+    (told,) = found.findings
+    assert told.sentence == "counts are 92% lower than predicted (39% to over 99.99%)"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
+from scipy.special import gammaincinv
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.claims import Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of
+from wellcal.hypotests.findings.finding import LEVEL, Finding, because_of, perhaps
 from wellcal.hypotests.findings.scalars import CENTRE, SHIFTED, SKEW, SPREAD, TAILS, WIDTH, ScalarClaims
 from wellcal.hypotests.findings.splits import Summary
 from wellcal.hypotests.parts.contrasts import Contrasts
-from wellcal.measures.wording import TIMES, number_told, ratio_told, shares_apart
+from wellcal.measures.wording import TIMES, Ends, number_told, ratio_told, shares_apart
 from wellcal.measures.yardstick import in_deviations
 
 ZEROS = "zeros"
@@ -81,6 +83,8 @@ class CountClaims(ScalarClaims):
         if SPREAD in told:  # how much it grows with the mean is a matter of the family, not another error
             told = {name: found for name, found in told.items() if not name.startswith(WIDTH)}
         out = super().tell_of(told, every, z)
+        if total < _FEW and SHIFTED in told and self.groups is None:
+            out = [self._of_few(finding, total) if finding.kind == SHIFTED else finding for finding in out]
         if ZEROS not in told or max(told[ZEROS].estimate, told[ZEROS].expected) <= _COMMON:
             return out
         zeros = _zeros(told[ZEROS])
@@ -137,15 +141,26 @@ class CountClaims(ScalarClaims):
     def shift(self, found: Found) -> Finding:
         """Counts that are too high or too low."""
         ratio, low, high = (float(np.exp(value)) for value in (found.estimate, found.low, found.high))
+        return self._shifted(ratio, (low, high), found.pvalue)
+
+    def _of_few(self, finding: Finding, total: float) -> Finding:
+        """The same with an interval from the number of events alone, of which there are few."""
+        ratio = cast("float", finding.size)
+        tail, predicted = 0.5 * (1.0 - LEVEL), float(self.centre.sum())
+        ends = gammaincinv(max(total, 0.5), tail), gammaincinv(total + 1.0, 1.0 - tail)
+        low, high = (float(end) / predicted for end in ends)
+        return self._shifted(ratio, (min(low, ratio), max(high, ratio)), finding.pvalue)
+
+    def _shifted(self, ratio: float, ends: Ends, pvalue: float) -> Finding:
+        low, high = ends
         how = f"{'higher' if ratio > 1.0 else 'lower'} than" if ratio < TIMES else "as high as"
         told = ratio_told(ratio, (low, high))
         short = f"counts are {told.size} {how} predicted"
-        sentence = f"{short} ({told.ends})"
         over = 1.0 / ratio, 1.0 / high, 1.0 / low
         unit = in_deviations(self.centre, np.sqrt(self.variance))
-        return Finding(
-            sentence, SHIFTED, short, ratio, (low, high), LEVEL, found.pvalue, ratio=over, unit=unit
-        )
+        texts = f"{short} ({told.ends})", SHIFTED, short
+        finding = Finding(*texts, ratio, (low, high), LEVEL, pvalue, ratio=over, unit=unit)
+        return perhaps(finding, 1.0)
 
     def spread(self, found: Found) -> Finding:
         """Dispersion, as a ratio of variances."""
