@@ -110,6 +110,14 @@ def test_an_interruption_that_became_an_error_of_the_input_is_one() -> None:
         refused()
 
 
+def test_help_of_the_demonstration_writes_no_reports(tmp_path: Path) -> None:
+    done = started("-m", "wellcal.demo", "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "wellcal demo --out" in done.stdout
+    assert started("-m", "wellcal.demo", "reports", cwd=tmp_path).returncode == 2
+    assert not list(tmp_path.iterdir())
+
+
 @full_disk
 @pytest.mark.parametrize("module", ["wellcal", "reproduction"])
 def test_output_that_is_full(module: str) -> None:
