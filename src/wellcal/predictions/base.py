@@ -455,6 +455,10 @@ def check_inputs(
 
             with nullcontext() if keep or not _plain_arrays(pred) else lent():
                 predictions = converted_argument(pred, name)
+            if issubclass(type(pred), tuple):
+                from wellcal.predictions.mistaken import refuse_classes_as_numbers
+
+                refuse_classes_as_numbers(y, pred, name)
         if type(y) is not np.ndarray and (made := predictions.ordered_like(y)) is not None:
             predictions = made
         return predictions.check_targets(predictions.align(y)), predictions
