@@ -119,3 +119,12 @@ def test_probabilities_of_two_classes_are_no_means_and_spreads(y: Any) -> None:
     for pair in ((np.zeros(N), np.ones(N)), (P, P)):
         assert float(wc.crps(np.asarray(y, float), pair)) > 0.0
     assert float(wc.crps(P, (1.0 - P, P))) > 0.0
+
+
+def test_arguments_of_densities_are_in_the_order_of_the_coordinates() -> None:
+    """As targets of tests are."""
+    frame = pd.DataFrame({"u": P, "v": 1.0 - P})
+    for pred in (wc.DiagonalNormal(frame, np.ones((N, 2))), wc.Dirichlet(frame)):
+        with pytest.raises(ValueError, match=r"y and \w+ have the same columns in different orders: 'v'"):
+            pred.log_prob(frame[["v", "u"]])
+        np.testing.assert_array_equal(pred.log_prob(frame), pred.log_prob(frame.to_numpy()))

@@ -359,6 +359,8 @@ class Predictions(Distributions):
         like = self.like
         xp = namespace(like)
         k = len(self.event_shape) if event_ndim is None else event_ndim
+        if k and self.case_columns is not None:
+            coordinates_in_order(self.case_columns, x, name)
         if self.case_index is not None and attribute(x, "ndim", 0) == 1 + k:
             x = self.align(x, name)
         given = numeric_array(x, name)
