@@ -388,6 +388,19 @@ def test_names_and_labels_that_look_like_places_stay_as_they_are(tmp_path: Path)
         read_cases(path, "y", probs="p_*")
 
 
+def test_targets_of_one_column_or_entry(tmp_path: Path) -> None:
+    """An array of one column is a column; a column of lists is none of single values."""
+    y, mu, sigma = np.linspace(-1.0, 1.0, 12)[:, None], np.zeros((12, 1)), np.ones(12)
+    np.savez(tmp_path / "p.npz", y=y, mu=mu, sigma=sigma)
+    assert read_table(tmp_path / "p.npz").column_names == ["y", "mu", "sigma"]
+    np.savez(tmp_path / "twice.npz", p=np.ones((12, 2)), p_0=np.ones((12, 1)))
+    with pytest.raises(ReadError, match="two arrays make a column 'p_0'"):
+        read_table(tmp_path / "twice.npz")
+    pq.write_table(pa.table({"y": y.tolist(), "mu": mu[:, 0], "sigma": sigma}), tmp_path / "p.parquet")
+    with pytest.raises(ReadError, match=r"a single value in each row, found lists of 1; write the values"):
+        read_cases(tmp_path / "p.parquet", "y", normal=("mu", "sigma"))
+
+
 def test_rows_of_long_lists_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     """Though each is in one column; and those that are not asked for do not count."""
     draws = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(6_000_000)), 2000)
