@@ -401,6 +401,13 @@ def test_targets_of_one_column_or_entry(tmp_path: Path) -> None:
         read_cases(tmp_path / "p.parquet", "y", normal=("mu", "sigma"))
 
 
+def test_parts_of_a_table_are_of_about_the_same_size(tmp_path: Path) -> None:
+    """What says which values are missing counts as bytes: a few rows of each part were left over for it."""
+    table = pa.table({f"p_{k}": pa.array(np.zeros(1000)) for k in range(5000)})
+    pq.write_table(table, tmp_path / "p.parquet")
+    assert [batch.num_rows for batch in read_batches(tmp_path / "p.parquet")] == [838, 162]
+
+
 def test_rows_of_long_lists_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     """Though each is in one column; and those that are not asked for do not count."""
     draws = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(6_000_000)), 2000)
