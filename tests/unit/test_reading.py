@@ -388,6 +388,11 @@ def test_names_and_labels_that_look_like_places_stay_as_they_are(tmp_path: Path)
         read_cases(path, "y", probs="p_*")
 
 
+def test_a_file_without_a_name_is_no_folder() -> None:
+    with pytest.raises(ReadError, match="the name of the file is empty"):
+        read_table("")
+
+
 def test_targets_of_one_column_or_entry(tmp_path: Path) -> None:
     """An array of one column is a column; a column of lists is none of single values."""
     y, mu, sigma = np.linspace(-1.0, 1.0, 12)[:, None], np.zeros((12, 1)), np.ones(12)
