@@ -7,8 +7,14 @@ every run.
 from __future__ import annotations
 
 if __name__ == "__main__":
+    from argparse import ArgumentParser
+
     from wellcal._arrays.commands import run_module
 
+    ArgumentParser(
+        "python -m wellcal.demo",
+        description="Write reports on real data into build/demo; wellcal demo --out takes another folder.",
+    ).parse_args()
     run_module("wellcal.demo")
 
 import sys

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from wellcal._arrays.commands import run_command, sentence
+from wellcal.cli.screen import ending_well
 from wellcal.reading import ReadError, read_table
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +73,49 @@ def test_an_interruption_while_it_starts(module: str, tmp_path: Path) -> None:
     done = started("-m", module, path=tmp_path)
     assert done.returncode == 130
     assert done.stderr == "Stopped.\n"
+
+
+SHIM = """
+import sys
+
+
+class Once:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas._libs.tslibs.conversion":
+            sys.meta_path.remove(self)
+            raise KeyboardInterrupt
+
+
+sys.meta_path.insert(0, Once())
+"""
+
+
+def test_an_interruption_while_a_library_imports_another(tmp_path: Path) -> None:
+    """pyarrow imports pandas when it first makes arrays, and takes an interruption for its absence."""
+    (tmp_path / "sitecustomize.py").write_text(SHIM)
+    (tmp_path / "p.csv").write_text("y,mu,sigma\n" + "0.3,0.0,1.0\n0.1,0.2,1.0\n" * 5)
+    done = started("-m", "wellcal", "scores", str(tmp_path / "p.csv"), path=tmp_path)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "Stopped.\n", "")
+
+
+def test_an_interruption_that_became_an_error_of_the_input_is_one() -> None:
+    def refused() -> None:
+        with ending_well("test"):
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt as error:
+                raise ValueError("not a valid buffer format string") from error
+
+    with pytest.raises(KeyboardInterrupt):
+        refused()
+
+
+def test_help_of_the_demonstration_writes_no_reports(tmp_path: Path) -> None:
+    done = started("-m", "wellcal.demo", "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "wellcal demo --out" in done.stdout
+    assert started("-m", "wellcal.demo", "reports", cwd=tmp_path).returncode == 2
+    assert not list(tmp_path.iterdir())
 
 
 @full_disk

@@ -280,6 +280,18 @@ def test_formulas_of_generalised_linear_models_are_used() -> None:
         wc.as_predictions(smf.ols("b ~ a", data).fit(), missing)
 
 
+def test_counts_of_several_trials_need_their_numbers() -> None:
+    import statsmodels.api as sm
+    from scipy import stats
+
+    trials = rng.integers(2, 9, 40)
+    wins = rng.binomial(trials, 0.4)
+    model = sm.GLM(np.column_stack([wins, trials - wins]), X, family=sm.families.Binomial()).fit()
+    with pytest.raises(TypeError, match=r"counts of several trials, up to 8 .*scipy\.stats\.binom\(trials"):
+        wc.as_predictions(model, X)
+    assert float(wc.crps(wins, stats.binom(trials, model.predict(X)))) > 0.0
+
+
 def test_results_without_a_distribution_are_told_what_has_one() -> None:
     import statsmodels.api as sm
 

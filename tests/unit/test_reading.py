@@ -388,6 +388,31 @@ def test_names_and_labels_that_look_like_places_stay_as_they_are(tmp_path: Path)
         read_cases(path, "y", probs="p_*")
 
 
+def test_a_file_without_a_name_is_no_folder() -> None:
+    with pytest.raises(ReadError, match="the name of the file is empty"):
+        read_table("")
+
+
+def test_targets_of_one_column_or_entry(tmp_path: Path) -> None:
+    """An array of one column is a column; a column of lists is none of single values."""
+    y, mu, sigma = np.linspace(-1.0, 1.0, 12)[:, None], np.zeros((12, 1)), np.ones(12)
+    np.savez(tmp_path / "p.npz", y=y, mu=mu, sigma=sigma)
+    assert read_table(tmp_path / "p.npz").column_names == ["y", "mu", "sigma"]
+    np.savez(tmp_path / "twice.npz", p=np.ones((12, 2)), p_0=np.ones((12, 1)))
+    with pytest.raises(ReadError, match="two arrays make a column 'p_0'"):
+        read_table(tmp_path / "twice.npz")
+    pq.write_table(pa.table({"y": y.tolist(), "mu": mu[:, 0], "sigma": sigma}), tmp_path / "p.parquet")
+    with pytest.raises(ReadError, match=r"a single value in each row, found lists of 1; write the values"):
+        read_cases(tmp_path / "p.parquet", "y", normal=("mu", "sigma"))
+
+
+def test_parts_of_a_table_are_of_about_the_same_size(tmp_path: Path) -> None:
+    """What says which values are missing counts as bytes: a few rows of each part were left over for it."""
+    table = pa.table({f"p_{k}": pa.array(np.zeros(1000)) for k in range(5000)})
+    pq.write_table(table, tmp_path / "p.parquet")
+    assert [batch.num_rows for batch in read_batches(tmp_path / "p.parquet")] == [838, 162]
+
+
 def test_rows_of_long_lists_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     """Though each is in one column; and those that are not asked for do not count."""
     draws = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(6_000_000)), 2000)

@@ -102,3 +102,29 @@ def test_a_row_of_any_library_is_a_single_case() -> None:
 def test_variances_in_the_place_of_a_covariance_are_told_where_they_belong(cov: Any) -> None:
     with pytest.raises(ValueError, match=r"cov must have shape \(4, 3, 3\), or \(3, 3\) .*DiagonalNormal"):
         wc.MultivariateNormal(np.zeros((4, 3)), cov)
+
+
+@pytest.mark.parametrize("y", [HAPPENED, HAPPENED.astype(float), HAPPENED.tolist()])
+def test_probabilities_of_two_classes_are_no_means_and_spreads(y: Any) -> None:
+    """They would be normal distributions, and the verdict one on these."""
+    question = r"add up to one.*; are these probabilities of two classes\? give wc\.Bernoulli\(p\)"
+    for pair in ((1.0 - P, P), (P.tolist(), (1.0 - P).tolist())):
+        for ask in (wc.calibration_test, wc.skce, wc.Monitor().update):
+            with pytest.raises(ValueError, match=question):
+                ask(y, pair)
+    with pytest.raises(ValueError, match=question):
+        wc.compare(y, {"a": (1.0 - P, P), "b": (P, 1.0 - P)})
+    certain = np.where(np.arange(N) == 3, 1.0, P)  # a spread of zero, of which something else is said
+    assert "of two classes" in refusal(y, (certain, 1.0 - certain))
+    for pair in ((np.zeros(N), np.ones(N)), (P, P)):
+        assert float(wc.crps(np.asarray(y, float), pair)) > 0.0
+    assert float(wc.crps(P, (1.0 - P, P))) > 0.0
+
+
+def test_arguments_of_densities_are_in_the_order_of_the_coordinates() -> None:
+    """As targets of tests are."""
+    frame = pd.DataFrame({"u": P, "v": 1.0 - P})
+    for pred in (wc.DiagonalNormal(frame, np.ones((N, 2))), wc.Dirichlet(frame)):
+        with pytest.raises(ValueError, match=r"y and \w+ have the same columns in different orders: 'v'"):
+            pred.log_prob(frame[["v", "u"]])
+        np.testing.assert_array_equal(pred.log_prob(frame), pred.log_prob(frame.to_numpy()))

@@ -508,7 +508,7 @@ def test_sums_without_spread_show_nothing():
         (0.1, 0.1, "as often as predicted"),
         (6.1e-7, 0.1, "hardly ever"),
         (0.9, 7e-5, "12,900 times as often as predicted"),
-        (0.0, 0.1, "not a single time"),
+        (0.0, 0.1, "in no case"),
         (0.5, 0.01, "50 times as often as predicted"),
     ],
 )

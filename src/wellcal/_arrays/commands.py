@@ -67,7 +67,7 @@ def run_command(command: Callable[[], int | None]) -> NoReturn:
         _say(sentence(error))
         status = CANNOT
     except Exception as error:
-        if not _was_interrupted(error):
+        if not was_interrupted(error):
             raise
         status = _stopped()
     if status in (INTERRUPTED, CLOSED, CANNOT):
@@ -81,7 +81,7 @@ def _stopped() -> int:
     return INTERRUPTED
 
 
-def _was_interrupted(error: BaseException | None) -> bool:
+def was_interrupted(error: BaseException | None) -> bool:
     """Whether an interruption is behind an error: modules in C that are being imported make others of it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

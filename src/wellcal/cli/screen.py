@@ -17,7 +17,7 @@ import typer
 
 import wellcal
 from wellcal._arrays.characters import writable
-from wellcal._arrays.commands import CANNOT, sentence
+from wellcal._arrays.commands import CANNOT, sentence, was_interrupted
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.progress import following
 from wellcal._arrays.row_errors import RowError
@@ -63,6 +63,8 @@ def ending_well(command: str) -> Generator[None]:
     except (ValueError, TypeError, ImportError, MemoryError, OSError) as error:
         if os.environ.get(DEBUG):
             raise
+        if was_interrupted(error):
+            raise KeyboardInterrupt from error
         said = sentence(error) if isinstance(error, OSError) else str(error)
         if isinstance(error, MemoryError):
             said = f"there is not enough memory for it{_amount(error)}; {_IN_PARTS}"

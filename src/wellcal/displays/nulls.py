@@ -33,7 +33,7 @@ WORDS = {
     "n SKCE_b": _DISTANCE,
     "SKCE_B": _DISTANCE,
     "n UCME^2": _DISTANCE,
-    EVIDENCE: "how striking the most striking part of the test is",
+    EVIDENCE: "strongest evidence of any part of the test",
 }
 """What statistics are, in words, by their labels; others are called as they are."""
 

@@ -37,7 +37,7 @@ from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
 from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
-from wellcal.predictions.construction import Coordinates, coordinates_in_order, keeping, lent
+from wellcal.predictions.construction import Coordinates, all_plain, coordinates_in_order, keeping, lent
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 from wellcal.predictions.selection import checked_index, is_mask, outside_of_batch
 from wellcal.predictions.ties import Ties
@@ -359,6 +359,8 @@ class Predictions(Distributions):
         like = self.like
         xp = namespace(like)
         k = len(self.event_shape) if event_ndim is None else event_ndim
+        if k and self.case_columns is not None:
+            coordinates_in_order(self.case_columns, x, name)
         if self.case_index is not None and attribute(x, "ndim", 0) == 1 + k:
             x = self.align(x, name)
         given = numeric_array(x, name)
@@ -453,8 +455,12 @@ def check_inputs(
             # It needs all families, which are made here.
             from wellcal.predictions.adapters import converted_argument
 
-            with nullcontext() if keep or not _plain_arrays(pred) else lent():
+            with nullcontext() if keep or not all_plain(pred) else lent():
                 predictions = converted_argument(pred, name)
+            if issubclass(type(pred), tuple):
+                from wellcal.predictions.mistaken import refuse_classes_as_numbers
+
+                refuse_classes_as_numbers(y, pred, name)
         if type(y) is not np.ndarray and (made := predictions.ordered_like(y)) is not None:
             predictions = made
         return predictions.check_targets(predictions.align(y)), predictions
@@ -463,12 +469,6 @@ def check_inputs(
 
         asked(error, y, pred, name)
         raise
-
-
-def _plain_arrays(pred: object) -> bool:
-    """Whether predictions are given as arrays of NumPy and nothing else: no user's code makes them."""
-    parts = cast("tuple[object, ...]", pred) if type(pred) is tuple else (pred,)
-    return all(type(part) is np.ndarray for part in parts)
 
 
 def check_truth_first(y: object, name: str = "pred") -> None:

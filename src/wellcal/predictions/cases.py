@@ -13,7 +13,7 @@ from wellcal._arrays.row_errors import Row, RowError
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_truth_first
-from wellcal.predictions.mistaken import asked
+from wellcal.predictions.mistaken import asked, refuse_classes_as_numbers
 
 
 def per_case(x: Any, name: str, y: object, pred: object) -> Any:
@@ -89,6 +89,7 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
     for name, pred in models.items():
         try:
             batches[name] = converted_argument(pred, name)
+            refuse_classes_as_numbers(y, pred, name)
         except (TypeError, ValueError) as error:
             try:
                 asked(error, y, pred, name)

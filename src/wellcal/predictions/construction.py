@@ -174,6 +174,12 @@ def lent() -> Generator[None]:
         _lent.reset(token)
 
 
+def all_plain(pred: object) -> bool:
+    """Whether predictions are given as arrays of NumPy and nothing else: no user's code makes them."""
+    parts = cast("tuple[object, ...]", pred) if type(pred) is tuple else (pred,)
+    return all(type(part) is np.ndarray for part in parts)
+
+
 def _in_one_order(batch: Any, given: dict[str, Any]) -> tuple[Labels | None, dict[str, Any]]:
     """Labels of all parameters and batches, and these in their order."""
     parts: dict[str, Any] = {}

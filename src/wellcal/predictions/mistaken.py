@@ -25,6 +25,8 @@ _SWAP = "did you swap y and {0}? the order is (y, {0}), truth first"
 _CLASSES = (
     "are these predicted classes? they do not say how sure the model is: give the probability of each class"
 )
+_BOTH = "are these probabilities of two classes? give wc.Bernoulli(p), where p is the probability of a 1"
+_FEWEST = 3  # cases that can tell probabilities of two classes from means and spreads
 _ABOVE_ONE = "a probability is above 1: is it a percentage or a logit, or is that row wrong?"
 
 
@@ -61,6 +63,8 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
     try:
         if _swapped(y, pred):
             return _SWAP.format(name)
+        if _of_two_classes(y, pred):
+            return _BOTH
         if _one_hot(_numbers(y)):
             return "is y one-hot? give y.argmax(axis=1)"
         if _names(y) and _names(pred):
@@ -68,6 +72,40 @@ def likely_mistake(y: object, pred: object, name: str = "pred") -> str:
         return _POINTS if _points(_numbers(y), pred) else ""
     except Exception:  # a question is no reason for another error
         return ""
+
+
+def refuse_classes_as_numbers(y: object, pred: object, name: str = "pred") -> None:
+    """Refuse a pair that is read as means and spreads, and adds up to one beside events; `asked` asks more.
+
+    Examples
+    --------
+    >>> refuse_classes_as_numbers([1, 0, 0], ([0.4, 0.9, 0.5], [0.6, 0.1, 0.5]))
+    Traceback (most recent call last):
+    ValueError: pred: a tuple of predictions is (mu, sigma), and these add up to one in each row beside ...
+    """
+    try:
+        mistaken = _of_two_classes(y, pred)
+    except Exception:  # what cannot be looked at is not refused for it
+        return
+    if mistaken:
+        raise ValueError(
+            f"{name}: a tuple of predictions is (mu, sigma), and these add up to one in each row beside "
+            "targets that are 0 or 1"
+        )
+
+
+def _of_two_classes(y: Any, pred: Any) -> bool:
+    """Whether targets are events, and predictions a pair of different numbers that add up to one."""
+    if not issubclass(type(pred), tuple) or len(pred) != 2:
+        return False
+    first, second = (_numbers(part) for part in pred)
+    if first.ndim != 1 or first.shape != second.shape or len(np.unique(first)) < _FEWEST:
+        return False
+    targets = _numbers(y)
+    events = targets.dtype.kind in "fiub" and bool(np.isin(targets, (0, 1)).all())
+    return events and bool(
+        (np.abs(first + second - 1.0) <= _DIGITS).all() and ((first >= 0.0) & (first <= 1.0)).all()
+    )
 
 
 def _swapped(y: Any, pred: Any) -> bool:

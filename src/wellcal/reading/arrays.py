@@ -18,9 +18,9 @@ _MOST_COLUMNS = 1_000_000
 def array_table(source: SourceFile) -> Any:
     """Arrays as a table of pyarrow.
 
-    Arrays ``(n,)`` of an NPZ file are columns of their names, and the columns of an array ``p`` of shape (n,
-    k) are
-    ``p_0 .. p_{k-1}``. An NPY file has columns ``c_0 ..``, or those of its record type.
+    Arrays ``(n,)`` and ``(n, 1)`` of an NPZ file are columns of their names, and the columns of an array
+    ``p`` of shape (n, k) are ``p_0 .. p_{k-1}``. An NPY file has columns ``c_0 ..``, or those of its record
+    type.
     """
     with reading(source.name, source.format):
         return _table(_columns(source), source.name)
@@ -81,6 +81,8 @@ def _parts(name: str, array: NDArray, file: str) -> dict[str, NDArray]:
         )
     if array.ndim == 1:
         return {"c_0" if name == "c" else name: array}
+    if array.ndim == 2 and array.shape[1] == 1:
+        return _parts(name, array[:, 0], file)
     if array.ndim == 2 and array.shape[1] <= _MOST_COLUMNS:
         return {f"{name}_{k}": array[:, k] for k in range(array.shape[1])}
     raise ReadError(

@@ -183,6 +183,12 @@ def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapp
         targets = targets.in_order_of(found.vectors, "the columns of targets and predictions")
     if lists:
         y = table.vectors(targets.names[0])
+        if not pred.event_shape:
+            raise ValueError(
+                f"target {targets.names[0]!r} must hold a single value in each row, found lists of "
+                f"{y.shape[1]}; "
+                + ("write the values without lists" if y.shape[1] == 1 else "name another column")
+            )
     elif pred.event_shape or (_is_text(single) and pred.target_kind not in ("labels", "objects")):
         y = table.numbers(targets.names)  # of a text an error that says where, and what it looks like
     elif single is None:

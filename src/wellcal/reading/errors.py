@@ -72,6 +72,9 @@ def _remedy(kind: str) -> str:
 
 def library(name: str) -> Any:
     """A module of pyarrow, which reads files."""
+    with contextlib.suppress(ImportError):
+        # pyarrow does so itself when it first makes arrays, and an interruption meanwhile would be lost.
+        importlib.import_module("pandas")
     try:
         return importlib.import_module(name)
     except ImportError:

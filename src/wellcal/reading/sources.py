@@ -224,6 +224,8 @@ def _first_bytes(file: BinaryIO, name: str) -> tuple[bytes, bool]:
 
 
 def _look(path: Path, name: str) -> None:
+    if not name:
+        raise ReadError("the name of the file is empty: name one")
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

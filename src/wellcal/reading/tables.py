@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -188,8 +189,7 @@ def read_batches(
     for part in _parts(source, text, wanted, rows) if parts is None else parts:
         with reading(source.name, source.format):
             table = _checked(part, source, wanted, least=0)
-            step = _rows_at_once(rows, table.nbytes / (8 * max(table.num_rows, 1)))
-            pieces = [table.slice(start, step) for start in range(0, table.num_rows, step)]
+            pieces = _pieces(table, rows)
         count += table.num_rows
         yield from pieces
     if count == 0:
@@ -239,6 +239,14 @@ def _parts(source: SourceFile, text: TextFile | None, wanted: list[str] | None, 
         else:
             for batch in _arrow_batches(source):
                 yield pyarrow.Table.from_batches([batch])
+
+
+def _pieces(table: Any, rows: int) -> list[Any]:
+    """Parts of about the same size, of so many rows at most, and of as many numbers as are read at a time."""
+    count = table.num_rows
+    at_once = _rows_at_once(rows, table.nbytes / (8 * max(count, 1)))
+    step = math.ceil(count / max(math.ceil(count / rows), math.ceil(0.9 * count / at_once), 1))
+    return [table.slice(start, step) for start in range(0, count, max(step, 1))]
 
 
 def _rows_at_once(rows: int, numbers: float) -> int:

@@ -30,7 +30,7 @@ def how_often(observed: float, expected: float) -> str:
     if expected <= 0.0:
         return "though it was never predicted"
     if observed <= 0.0:
-        return "not a single time"
+        return "in no case"
     ratio = observed / expected
     if ratio < _HARDLY:
         return "hardly ever"

@@ -58,6 +58,13 @@ def _predicted(model: Any, X: Any) -> Predictions:
     if _is(fitted, "genmod.generalized_linear_model", "GLM"):
         if not hasattr(fitted.family, "get_distribution"):
             raise _no_distribution(fitted.family)
+        if np.max(getattr(fitted, "n_trials", 1)) > 1:
+            raise TypeError(
+                f"{type(fitted).__name__} was fitted to counts of several trials, up to "
+                f"{int(np.max(fitted.n_trials))} in a case, and how many there are in new cases it does not "
+                "know; give scipy.stats.binom(trials, model.predict(X)) and the counts as targets, or, where "
+                "each case is one trial, wc.Bernoulli(model.predict(X))"
+            )
         if hasattr(fitted, "formula"):
             return _of_formula(model, X)
     if hasattr(model, "get_distribution") and "exog" in inspect.signature(model.get_distribution).parameters:
