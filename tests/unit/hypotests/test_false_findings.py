@@ -205,3 +205,61 @@ def test_an_outcome_that_always_occurs_does_so_all_the_time() -> None:
     """The difference to what was predicted is rounded."""
     off = Found(1.0 - 0.123 - 2e-16, 0.0, 0.0, 2.0, 20, 1e-4, 4.0)
     assert occurs("outcome 1", "group", off, 0.123).sentence.startswith("outcome 1 occurs 100% of the time (")
+
+
+def _with_tails(draws: int = 0) -> list[list[str]]:
+    """Kinds that are told of targets from a multivariate t distribution, whose predictions are normal."""
+    told: list[list[str]] = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        mu = rng.normal(size=(300, 3))
+        y = mu + rng.normal(size=(300, 3)) * np.sqrt(3.0 / rng.chisquare(5, (300, 1)))
+        pred = wc.Samples(rng.normal(mu[:, None], 1.0, (300, draws, 3))) if draws else None
+        pred = wc.DiagonalNormal(mu, np.ones((300, 3))) if pred is None else pred
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99)
+        told.append([finding.kind for finding in found.findings])
+    return told
+
+
+@pytest.mark.parametrize("draws", [0, 20], ids=["normals", "draws"])
+def test_heavy_tails_of_all_coordinates_are_no_correlation_or_trend(draws: int) -> None:
+    """Their squares and products differ more from one data set to the next than those of drawn targets."""
+    told = [kinds for kinds in _with_tails(draws) if kinds]
+    assert len(told) >= 4
+    assert [kinds for kinds in told if kinds != ["tails"]] == []
+
+
+def test_tails_of_all_coordinates_are_told_once() -> None:
+    rng = np.random.default_rng(1)
+    mu = rng.normal(size=(600, 3))
+    y = mu + rng.standard_t(4, (600, 3)) / np.sqrt(2.0)
+    found = findings_in(y, wc.DiagonalNormal(mu, np.ones((600, 3))), False)
+    (tails,) = (one for one in found if one.kind == "tails")
+    start = "all coordinates: tails are heavier than predicted"
+    assert tails.short == start
+    assert tails.sentence.startswith(f"{start}: with the spread put right, ")
+    # Shares are known from 1,800 coordinates of 600 cases.
+    assert tails.size is not None
+    assert tails.interval is not None
+    low, high = tails.interval
+    assert 2.5 * np.sqrt(tails.size / 1800) < high - low < 6.0 * np.sqrt(tails.size / 1800)
+
+
+def test_tails_of_one_coordinate_are_told_of_it() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=(600, 3))
+    y = rng.normal(mu)
+    y[:, 1] = mu[:, 1] + rng.standard_t(3, 600) / np.sqrt(3.0)
+    found = findings_in(y, wc.DiagonalNormal(mu, np.ones((600, 3))), False)
+    assert [one.short for one in found if one.kind == "tails"] == [
+        "coordinate 2: tails are heavier than predicted"
+    ]
+
+
+def test_spreads_that_are_wrong_for_some_are_no_tails_of_all() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=(600, 3))
+    y = rng.normal(mu, np.where(mu > 0.0, 1.5, 0.6))
+    kinds = {one.kind for one in findings_in(y, wc.DiagonalNormal(mu, np.ones((600, 3))), False)}
+    assert "trend of the spread" in kinds
+    assert "tails" not in kinds
