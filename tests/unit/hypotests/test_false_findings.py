@@ -263,3 +263,31 @@ def test_spreads_that_are_wrong_for_some_are_no_tails_of_all() -> None:
     kinds = {one.kind for one in findings_in(y, wc.DiagonalNormal(mu, np.ones((600, 3))), False)}
     assert "trend of the spread" in kinds
     assert "tails" not in kinds
+
+
+def test_one_of_many_pairs_of_classes_is_told_to_be_swapped() -> None:
+    """Of ten classes each is the likeliest for some thirty cases, too few for one side of a pair alone."""
+    told: list[tuple[str, tuple[int, ...] | None]] = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        logits = 1.5 * rng.normal(size=(300, 10))
+        upper = special.softmax(logits[:, [1, 0, *range(2, 10)]], axis=1).cumsum(axis=1)
+        y = np.minimum((upper < rng.uniform(size=(300, 1))).sum(axis=1), 9)
+        pred = wc.Categorical(special.softmax(logits, axis=1))
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+        told += [(finding.kind, finding.classes) for finding in found]
+    assert told.count(("swapped", (0, 1))) >= 4
+
+
+def test_a_class_that_points_the_wrong_way_is_not_swapped() -> None:
+    """Nor are three classes that have each other's places in turn, of which no pair is swapped."""
+    for order, sign in (([0, 1, 2, 3, 4, 5], -1.0), ([1, 2, 0, 3, 4, 5], 1.0)):
+        rng = np.random.default_rng(0)
+        logits = 1.5 * rng.normal(size=(400, 6))
+        true = logits[:, order] * np.array([sign, 1.0, 1.0, 1.0, 1.0, 1.0])
+        upper = special.softmax(true, axis=1).cumsum(axis=1)
+        y = np.minimum((upper < rng.uniform(size=(400, 1))).sum(axis=1), 5)
+        pred = wc.Categorical(special.softmax(logits, axis=1))
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+        assert found
+        assert "swapped" not in {finding.kind for finding in found}

@@ -204,7 +204,7 @@ def _of_classes(
     right = tempered(p, targets) if hot else p
     cells = Confusions(right, claims.labels).within(seen.groups)
     known = evidence(cells, targets, drawn_sets(seen, _CLOSER)) if cells.names else {}
-    pairs = cells.swaps(significant(known))
+    pairs = cells.swaps(significant(known)) or cells.likelier_swaps(known, targets)
     if pairs:
         plain = Confusions(p, claims.labels).within(seen.groups)
         every = evidence(plain, targets, drawn_sets(seen, _CLOSER))
