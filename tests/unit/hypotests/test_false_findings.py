@@ -12,6 +12,7 @@ from wellcal.hypotests import Omnibus
 from wellcal.hypotests.findings.binary import occurs
 from wellcal.hypotests.findings.claims import Found
 from wellcal.hypotests.findings.families import findings_in
+from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.scalars import tails_finding
 from wellcal.hypotests.findings.splits import Summary, mean_of
 from wellcal.hypotests.findings.trends import shifts, trend_finding
@@ -291,3 +292,22 @@ def test_a_class_that_points_the_wrong_way_is_not_swapped() -> None:
         found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
         assert found
         assert "swapped" not in {finding.kind for finding in found}
+
+
+@pytest.mark.parametrize(
+    ("seed", "spread", "side"), [(16, 0.97, 1), (80, 1.03, -1)], ids=["more likely", "less likely"]
+)
+def test_how_likely_targets_are_gives_the_yardstick_its_side(seed: int, spread: float, side: int) -> None:
+    rng = np.random.default_rng(seed)
+    mu = rng.normal(size=(200, 14))
+    y, pred = rng.normal(mu, spread), wc.DiagonalNormal(mu, np.ones((200, 14)))
+    found = wc.calibration_test(y, pred, method=CHEAP, rng=seed, n_resamples=99)
+    (told,) = found.findings
+    assert told.expected is not None
+    assert told.size is not None
+    assert (told.size > told.expected) == (side > 0)
+    assert Finding.from_dict(told.to_dict()).expected == told.expected
+    size = found.yardstick
+    assert size is not None
+    assert size.directed
+    assert (size.ratio > 1.0) == (side > 0)
