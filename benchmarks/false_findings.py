@@ -21,7 +21,7 @@ RESAMPLES = 199
 MOST_ANYWHERE, MOST_FIRST = 0.1, 0.05
 """Shares of the rejected sets with a false kind among their findings, and as the first of them."""
 
-_BOUND = 0.001  # binomial, one-sided: some thirty rows are looked at
+_BOUND = 0.001  # binomial, one-sided: some forty rows are looked at
 
 ALWAYS = frozenset({"levels", "surprise", "unnamed"})
 """Kinds that only say that something is off, which it is."""
@@ -105,6 +105,57 @@ def _vectors(dimension: int, noise: Callable[[Any], Any]) -> Make:
     return make
 
 
+def _tails(rng: np.random.Generator, dimension: int, together: bool) -> Any:
+    """Variates of variance 1 with heavy tails; of multivariate t where they are far off together."""
+    if not together:
+        return rng.standard_t(5, (CASES, dimension)) * np.sqrt(0.6)
+    return rng.normal(size=(CASES, dimension)) * np.sqrt(3.0 / rng.chisquare(5, (CASES, 1)))
+
+
+_CORRELATIONS = np.array([[1.0, 0.3, 0.0], [0.3, 1.0, 0.2], [0.0, 0.2, 1.0]])
+
+
+def _vectors_with_tails(together: bool, correlated: bool) -> Make:
+    def make(rng: np.random.Generator) -> tuple[Any, Any]:
+        mu, e = rng.normal(size=(CASES, 3)), _tails(rng, 3, together)
+        if not correlated:
+            return mu + e, wc.DiagonalNormal(mu, np.ones((CASES, 3)))
+        covariances = np.broadcast_to(_CORRELATIONS, (CASES, 3, 3))
+        return mu + e @ np.linalg.cholesky(_CORRELATIONS).T, wc.MultivariateNormal(mu, covariances)
+
+    return make
+
+
+def _draws_of_vectors(noise: Callable[[Any], Any]) -> Make:
+    def make(rng: np.random.Generator) -> tuple[Any, Any]:
+        mu = rng.normal(size=(CASES, 3))
+        return mu + noise(rng), wc.Samples(rng.normal(mu[:, None], 1.0, (CASES, 20, 3)))
+
+    return make
+
+
+def _heavy(rng: Any, mu: Any) -> Any:
+    return rng.standard_t(4, CASES) / np.sqrt(2.0)
+
+
+def _lighter_laplace(rng: np.random.Generator) -> tuple[Any, Any]:
+    mu = rng.normal(3.0, 2.0, CASES)
+    return mu + np.sqrt(2.0) * rng.normal(size=CASES), wc.Laplace(mu, np.ones(CASES))
+
+
+def _heavier_student(rng: np.random.Generator) -> tuple[Any, Any]:
+    mu = rng.normal(3.0, 2.0, CASES)
+    return mu + _heavy(rng, mu), wc.StudentT(np.full(CASES, 10.0), mu, np.full(CASES, np.sqrt(0.8)))
+
+
+def _gamma(factor: float) -> Make:
+    def make(rng: np.random.Generator) -> tuple[Any, Any]:
+        scale, shape = np.exp(rng.normal(0.0, 0.5, CASES)), np.full(CASES, 4.0)
+        return rng.gamma(shape / factor, factor * scale), wc.Gamma(shape, scale)
+
+    return make
+
+
 def _draws(noise: Callable[[Any, Any], Any]) -> Make:
     def make(rng: np.random.Generator) -> tuple[Any, Any]:
         mu = rng.normal(3.0, 2.0, CASES)
@@ -172,6 +223,11 @@ DESIGNS: dict[str, Planted] = {
     ),
     "Laplace: shift": _planted(_laplace(1.0, 0.4), "shift"),
     "Laplace: spreads too small": _planted(_laplace(1.35, 0.0), "spread"),
+    "Laplace: tails": _planted(_lighter_laplace, "tails"),
+    # With heavier tails and the same variance the middle is narrower: most targets spread less.
+    "Student t: tails": _planted(_heavier_student, "tails", "spread"),
+    # Of a gamma distribution with the same mean and a smaller shape the spread is larger.
+    "gamma: shape": _planted(_gamma(1.7), "spread", "skew", "tails"),
     "mixtures: shift": _planted(_mixture(1.0, 0.45), "shift"),
     "mixtures: spreads too small": _planted(_mixture(1.25, 0.0), "spread"),
     "Poisson: calibrated": _planted(_counts(lambda rng, mean: rng.poisson(mean))),
@@ -201,12 +257,25 @@ DESIGNS: dict[str, Planted] = {
     "vectors of 3: shift of one": _planted(_vectors(3, lambda e: e + np.array([0.0, 0.35, 0.0])), "shift"),
     "vectors of 3: spreads too small": _planted(_vectors(3, lambda e: 1.2 * e), "spread"),
     "vectors of 3: correlated": _planted(_vectors(3, _correlated), "correlation"),
+    "vectors of 3: tails of each": _planted(_vectors_with_tails(False, False), "tails"),
+    "vectors of 3: tails together": _planted(_vectors_with_tails(True, False), "tails"),
+    "full covariances: tails of each": _planted(_vectors_with_tails(False, True), "tails"),
+    "full covariances: tails together": _planted(_vectors_with_tails(True, True), "tails"),
     "vectors of 6: spreads too small": _planted(_vectors(6, lambda e: 1.2 * e), "spread"),
     "draws: calibrated": _planted(_draws(_calibrated)),
     # Targets that are shifted, or spread too far, are outside the range of their draws.
     "draws: shift": _planted(_draws(_shifted), "above", "range"),
     "draws: spreads too small": _planted(_draws(_spread), "spread", "range"),
     "draws: slope": _planted(_draws(_sloped), "trend of the centre", "range"),
+    "draws of vectors: shift of one": _planted(
+        _draws_of_vectors(lambda rng: rng.normal(size=(CASES, 3)) + np.array([0.0, 0.35, 0.0])), "shift"
+    ),
+    "draws of vectors: spreads too small": _planted(
+        _draws_of_vectors(lambda rng: 1.2 * rng.normal(size=(CASES, 3))), "spread"
+    ),
+    "draws of vectors: tails together": _planted(
+        _draws_of_vectors(lambda rng: _tails(rng, 3, True)), "tails"
+    ),
     "quantiles: shift": _planted(_quantiles(_shifted), "quantile", "coverage"),
     "quantiles: spreads too small": _planted(_quantiles(_spread), "quantile", "coverage"),
 }

@@ -12,6 +12,7 @@ from wellcal.hypotests import Omnibus
 from wellcal.hypotests.findings.binary import occurs
 from wellcal.hypotests.findings.claims import Found
 from wellcal.hypotests.findings.families import findings_in
+from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.scalars import tails_finding
 from wellcal.hypotests.findings.splits import Summary, mean_of
 from wellcal.hypotests.findings.trends import shifts, trend_finding
@@ -213,3 +214,108 @@ def test_no_event_where_a_few_were_predicted_has_the_interval_of_its_number() ->
     found = wc.calibration_test(y, wc.Poisson(np.full(3000, 0.002)), method=CHEAP, rng=0, n_resamples=999)
     (told,) = found.findings
     assert told.sentence == "counts are 92% lower than predicted (39% to over 99.99%)"
+
+
+def _with_tails(draws: int = 0) -> list[list[str]]:
+    """Kinds that are told of targets from a multivariate t distribution, whose predictions are normal."""
+    told: list[list[str]] = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        mu = rng.normal(size=(300, 3))
+        y = mu + rng.normal(size=(300, 3)) * np.sqrt(3.0 / rng.chisquare(5, (300, 1)))
+        pred = wc.Samples(rng.normal(mu[:, None], 1.0, (300, draws, 3))) if draws else None
+        pred = wc.DiagonalNormal(mu, np.ones((300, 3))) if pred is None else pred
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99)
+        told.append([finding.kind for finding in found.findings])
+    return told
+
+
+@pytest.mark.parametrize("draws", [0, 20], ids=["normals", "draws"])
+def test_heavy_tails_of_all_coordinates_are_no_correlation_or_trend(draws: int) -> None:
+    """Their squares and products differ more from one data set to the next than those of drawn targets."""
+    told = [kinds for kinds in _with_tails(draws) if kinds]
+    assert len(told) >= 4
+    assert [kinds for kinds in told if kinds != ["tails"]] == []
+
+
+def test_tails_of_all_coordinates_are_told_once() -> None:
+    rng = np.random.default_rng(1)
+    mu = rng.normal(size=(600, 3))
+    y = mu + rng.standard_t(4, (600, 3)) / np.sqrt(2.0)
+    found = findings_in(y, wc.DiagonalNormal(mu, np.ones((600, 3))), False)
+    (tails,) = (one for one in found if one.kind == "tails")
+    start = "all coordinates: tails are heavier than predicted"
+    assert tails.short == start
+    assert tails.sentence.startswith(f"{start}: with the spread put right, ")
+    # Shares are known from 1,800 coordinates of 600 cases.
+    assert tails.size is not None
+    assert tails.interval is not None
+    low, high = tails.interval
+    assert 2.5 * np.sqrt(tails.size / 1800) < high - low < 6.0 * np.sqrt(tails.size / 1800)
+
+
+def test_tails_of_one_coordinate_are_told_of_it() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=(600, 3))
+    y = rng.normal(mu)
+    y[:, 1] = mu[:, 1] + rng.standard_t(3, 600) / np.sqrt(3.0)
+    found = findings_in(y, wc.DiagonalNormal(mu, np.ones((600, 3))), False)
+    assert [one.short for one in found if one.kind == "tails"] == [
+        "coordinate 2: tails are heavier than predicted"
+    ]
+
+
+def test_spreads_that_are_wrong_for_some_are_no_tails_of_all() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.normal(size=(600, 3))
+    y = rng.normal(mu, np.where(mu > 0.0, 1.5, 0.6))
+    kinds = {one.kind for one in findings_in(y, wc.DiagonalNormal(mu, np.ones((600, 3))), False)}
+    assert "trend of the spread" in kinds
+    assert "tails" not in kinds
+
+
+def test_one_of_many_pairs_of_classes_is_told_to_be_swapped() -> None:
+    """Of ten classes each is the likeliest for some thirty cases, too few for one side of a pair alone."""
+    told: list[tuple[str, tuple[int, ...] | None]] = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        logits = 1.5 * rng.normal(size=(300, 10))
+        upper = special.softmax(logits[:, [1, 0, *range(2, 10)]], axis=1).cumsum(axis=1)
+        y = np.minimum((upper < rng.uniform(size=(300, 1))).sum(axis=1), 9)
+        pred = wc.Categorical(special.softmax(logits, axis=1))
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+        told += [(finding.kind, finding.classes) for finding in found]
+    assert told.count(("swapped", (0, 1))) >= 4
+
+
+def test_a_class_that_points_the_wrong_way_is_not_swapped() -> None:
+    """Nor are three classes that have each other's places in turn, of which no pair is swapped."""
+    for order, sign in (([0, 1, 2, 3, 4, 5], -1.0), ([1, 2, 0, 3, 4, 5], 1.0)):
+        rng = np.random.default_rng(0)
+        logits = 1.5 * rng.normal(size=(400, 6))
+        true = logits[:, order] * np.array([sign, 1.0, 1.0, 1.0, 1.0, 1.0])
+        upper = special.softmax(true, axis=1).cumsum(axis=1)
+        y = np.minimum((upper < rng.uniform(size=(400, 1))).sum(axis=1), 5)
+        pred = wc.Categorical(special.softmax(logits, axis=1))
+        found = wc.calibration_test(y, pred, method=CHEAP, rng=0, n_resamples=99).findings
+        assert found
+        assert "swapped" not in {finding.kind for finding in found}
+
+
+@pytest.mark.parametrize(
+    ("seed", "spread", "side"), [(16, 0.97, 1), (80, 1.03, -1)], ids=["more likely", "less likely"]
+)
+def test_how_likely_targets_are_gives_the_yardstick_its_side(seed: int, spread: float, side: int) -> None:
+    rng = np.random.default_rng(seed)
+    mu = rng.normal(size=(200, 14))
+    y, pred = rng.normal(mu, spread), wc.DiagonalNormal(mu, np.ones((200, 14)))
+    found = wc.calibration_test(y, pred, method=CHEAP, rng=seed, n_resamples=99)
+    (told,) = found.findings
+    assert told.expected is not None
+    assert told.size is not None
+    assert (told.size > told.expected) == (side > 0)
+    assert Finding.from_dict(told.to_dict()).expected == told.expected
+    size = found.yardstick
+    assert size is not None
+    assert size.directed
+    assert (size.ratio > 1.0) == (side > 0)

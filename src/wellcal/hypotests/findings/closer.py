@@ -42,7 +42,7 @@ from wellcal.hypotests.findings.pooled_vectors import PooledVectors
 from wellcal.hypotests.findings.reasons import ALPHA, Reasons, Seen
 from wellcal.hypotests.findings.scalars import TAILS, ShapeClaims
 from wellcal.hypotests.findings.trends import CENTRE_TREND, CORRELATION_TREND, SPREAD_TREND
-from wellcal.hypotests.findings.vectors import VectorClaims
+from wellcal.hypotests.findings.vectors import TOGETHER, VectorClaims
 from wellcal.hypotests.parts.surprise import Surprise, surprise_of
 from wellcal.measures.normal_scores import standing_of
 from wellcal.problem.target_streams import TargetStream
@@ -119,6 +119,7 @@ def _without_groups_on_a_line(seen: Seen, claims: BinaryClaims, found: list[Find
 def _without_consequences(found: list[Finding]) -> list[Finding]:
     """Without heavy tails of a coordinate whose spread goes with the prediction of another."""
     mixed = {finding.sentence.split(": ")[0] for finding in found if finding.kind == SPREAD_TREND}
+    mixed |= {TOGETHER.split(": ")[0]} if mixed else set()
     return [
         finding for finding in found if finding.kind != TAILS or finding.sentence.split(": ")[0] not in mixed
     ]
@@ -203,7 +204,7 @@ def _of_classes(
     right = tempered(p, targets) if hot else p
     cells = Confusions(right, claims.labels).within(seen.groups)
     known = evidence(cells, targets, drawn_sets(seen, _CLOSER)) if cells.names else {}
-    pairs = cells.swaps(significant(known))
+    pairs = cells.swaps(significant(known)) or cells.likelier_swaps(known, targets)
     if pairs:
         plain = Confusions(p, claims.labels).within(seen.groups)
         every = evidence(plain, targets, drawn_sets(seen, _CLOSER))

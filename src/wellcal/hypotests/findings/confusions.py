@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.special import LEAST_PROBABILITY
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.classes import GRADE, without_kind
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
+from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.measures.wording import shares_apart
 
 SWAPPED, CONFUSED = "swapped", "confused"
@@ -83,6 +86,22 @@ class Confusions(Claims):
         more = {name for name, found in told.items() if found.estimate > 0.0}
         pairs = [(int(a), int(b)) for a, b in (name.split() for name in told if name in more)]
         return [(a, b) for a, b in pairs if a < b and f"{b} {a}" in more]
+
+    def likelier_swaps(self, every: Mapping[str, Found], targets: NDArray) -> list[tuple[int, int]]:
+        """Pairs whose two sides are off by themselves, and with which swapped targets are surely likelier.
+
+        Of many classes each is the likeliest for a few cases only, and one side of a pair says little.
+        """
+        off = {name: found for name, found in every.items() if found.pvalue <= ALPHA}
+        least = -float(special.ndtri(ALPHA / max(len(self.cells) / 2.0, 1.0)))
+        return [pair for pair in self.swaps(off) if self._gained(*pair, targets) > least]
+
+    def _gained(self, a: int, b: int, targets: NDArray) -> float:
+        """By how much targets are likelier with two classes swapped, in standard errors."""
+        both = np.log(np.maximum(self.probabilities[:, [a, b]], LEAST_PROBABILITY))
+        gain = (both[:, 1] - both[:, 0]) * ((targets == a) * 1.0 - (targets == b))
+        added = gain if self.groups is None else np.bincount(self.groups, gain)
+        return float(added.sum()) / max(float(np.sqrt(np.sum(added**2))), 1e-300)
 
     def _where(self, name: str, found: Found) -> tuple[str, str, float, tuple[float, float]]:
         """In words, with an interval and without; share, and its interval."""

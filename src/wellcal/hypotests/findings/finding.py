@@ -42,7 +42,8 @@ class Finding(Presentable):
     pvalue
         How clear the finding is by itself, before all findings are looked at together.
     expected
-        For the share of targets that fall somewhere: which one a calibrated model has. None elsewhere.
+        For the share of targets that fall somewhere, and for how likely they are on average: what a
+        calibrated model has. None elsewhere.
     ratio
         Predicted over true, and the ends of its interval, where spreads, temperature or means are wrong in
         all cases alike: the size of the error, and what :attr:`wellcal.TestResult.yardstick` tells. None
@@ -106,7 +107,7 @@ class Finding(Presentable):
             "interval": optional(listed(number(infinite=True), length=2)),
             "level": number(least=0.0, most=1.0),
             "pvalue": number(least=0.0, most=1.0),
-            "expected": optional(number(least=0.0, most=1.0)),
+            "expected": optional(number(infinite=True)),
             "ratio": optional(listed(number(least=0.0, infinite=True), length=3)),
             "elsewhere": optional(listed(number(infinite=True), length=3)),
             "by": optional(text),

@@ -124,7 +124,7 @@ def _likely(found: Found) -> Finding:
     told = number_told(found.estimate, ends, _three_digits)
     sentence = f"{short}: log probability {told.size} on average ({told.ends}), "
     sentence += f"expected {_three_digits(found.expected)}"
-    return Finding(sentence, SURPRISE, short, found.estimate, ends, LEVEL, found.pvalue)
+    return Finding(sentence, SURPRISE, short, found.estimate, ends, LEVEL, found.pvalue, found.expected)
 
 
 def _three_digits(value: float) -> str:

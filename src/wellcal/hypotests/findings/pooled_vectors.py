@@ -19,7 +19,7 @@ from wellcal.hypotests.findings.splits import SPREAD as PREDICTED_SPREAD
 from wellcal.hypotests.findings.splits import Summary, log_spread_of, mean_of, name_of_means
 from wellcal.hypotests.findings.trends import shifts, spreads
 from wellcal.hypotests.findings.vector_pools import Members, VectorPool, levels_of, standardised
-from wellcal.hypotests.findings.vectors import SINGULAR, VectorClaims
+from wellcal.hypotests.findings.vectors import OF_ALL, SINGULAR, VectorClaims
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.measures.score_units import AmongDraws
 
@@ -232,7 +232,10 @@ class PooledVectors(VectorClaims):
         among = scores if self.without is None else self.without.scores(self.without.targets).mean(axis=0)
         pairs = [name in set(map(self._pair, self.pairs)) for name in self.names]
         parts = [name.rpartition(": ") for name in self.names]
-        shapes = [bool(of) and not name.startswith((SHIFTED, SPREAD, CENTRE)) for of, _, name in parts]
+        shapes = [
+            name.endswith(OF_ALL) or (bool(of) and not name.startswith((SHIFTED, SPREAD, CENTRE)))
+            for of, _, name in parts
+        ]
         return np.where(pairs, 0.0, np.where(shapes, among, scores))
 
     @cached_property
@@ -334,8 +337,9 @@ class PooledVectors(VectorClaims):
             np.arctanh(np.clip(self._of_pairs(table), -SINGULAR, SINGULAR))
             for table in (moments.seen(), moments.said())
         )
+        alike = self.shapes_of_all(parts[::2])
         parts += [seen - said, 0.5 * np.log(squares.mean(axis=1))[:, None]]
-        return np.concatenate([*parts, rows.z.mean(axis=(1, 2))[:, None], seen], axis=1)
+        return np.concatenate([*parts, rows.z.mean(axis=(1, 2))[:, None], alike, seen], axis=1)
 
     # -- words -----------------------------------------------------------------------------------
 

@@ -29,7 +29,9 @@ CENTRE, WIDTH = "centre ", "width "
 EVERYWHERE = (SHIFTED, SPREAD, SKEW, TAILS, "zeros")
 """How names of errors begin that do not go with the prediction."""
 
-_BEYOND, _MIDDLE = "_beyond", "_middle"
+BEYOND, MIDDLE = "_beyond", "_middle"
+"""Shares of targets in the tails and in the middle."""
+
 _OFF_BY, _RATIO = ("_off by", "_off by, plain"), ("_ratio", "_ratio, plain")  # in units of the targets
 _NORMAL_MAD = 0.6744897501960817
 _FAR, _NEAR = 2.0, 0.5  # standard deviations that are in the tails, and in the middle
@@ -88,8 +90,8 @@ class ScalarClaims(Claims):
             TAILS,
             *(f"{CENTRE}{j}" for j in self.centres),
             *(f"{WIDTH}{j}" for j in self.widths),
-            _BEYOND,
-            _MIDDLE,
+            BEYOND,
+            MIDDLE,
         ]
         if units.known:
             self.names += [name for pair in zip(_OFF_BY, _RATIO, strict=True) for name in pair]
@@ -403,7 +405,7 @@ def tails_finding(found: Found, every: Mapping[str, Found], normal: bool) -> Fin
     Scores of predictions that are not `normal` are no standard deviations: what lies within so many of them
     is told as a central interval, and that of normal scores has the same share in it.
     """
-    near = every[_MIDDLE]
+    near = every[MIDDLE]
     if near.high < _FLAT < near.expected:
         short = "targets avoid the middle of their predictions (two peaks)"
         ends = near.share_ends
@@ -413,7 +415,7 @@ def tails_finding(found: Found, every: Mapping[str, Found], normal: bool) -> Fin
         told = shares_apart(near.estimate, ends, near.expected)
         shares = f"{told.size} of them ({told.ends}) {where}, {told.right} expected"
         return Finding(f"{short}: {shares}", "two peaks", short, near.estimate, ends, LEVEL, found.pvalue)
-    far = every[_BEYOND]
+    far = every[BEYOND]
     heavier = found.estimate > found.expected
     short = f"tails are {'heavier' if heavier else 'lighter'} than predicted"
     ends = far.share_ends

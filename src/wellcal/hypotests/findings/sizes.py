@@ -11,6 +11,7 @@ from scipy import special
 from wellcal.hypotests.findings.classes import CONFIDENCE
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.hypotests.findings.impossible import IMPOSSIBLE
+from wellcal.hypotests.findings.levels import SURPRISE
 from wellcal.hypotests.findings.trends import CENTRE_TREND, SPREAD_TREND
 from wellcal.measures import yardstick
 from wellcal.measures.estimate import Estimate
@@ -19,14 +20,14 @@ from wellcal.measures.yardstick import SLIGHT, Yardstick
 from wellcal.predictions.alterations import MEANS, SPREADS, TEMPERATURE
 
 OF_ALL_CASES = {
-    SPREADS: {"spread": 1, "dispersion": -1, "coverage": 1, "range": -1},
-    TEMPERATURE: {"slope": 1, "temperature": -1, CONFIDENCE: 1},
+    SPREADS: {"spread": 1, "dispersion": -1, "coverage": 1, "range": -1, SURPRISE: 1},
+    TEMPERATURE: {"slope": 1, "temperature": -1, CONFIDENCE: 1, SURPRISE: 1},
     MEANS: {"shift": 0},
 }
 """Findings about all cases that give a kind of yardstick its direction.
 
-1 where a size below 1, or a share below the expected one, means predictions that are too small, -1 where it
-means too large, and 0 where the likelihood of the targets says it.
+1 where a size below 1, or one below what is expected, means predictions that are too small, -1 where it means
+too large, and 0 where the likelihood of the targets says it.
 """
 
 OF_SOME_CASES: Mapping[str, Mapping[str, tuple[int, float]]] = {

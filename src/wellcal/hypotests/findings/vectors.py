@@ -13,9 +13,11 @@ from scipy import special
 from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.findings.carried import Ratio
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
-from wellcal.hypotests.findings.finding import LEVEL, Finding
+from wellcal.hypotests.findings.finding import LEVEL, PERHAPS, Finding
 from wellcal.hypotests.findings.scalars import (
+    BEYOND,
     CENTRE,
+    MIDDLE,
     SHIFTED,
     SKEW,
     SPREAD,
@@ -24,39 +26,49 @@ from wellcal.hypotests.findings.scalars import (
     ScalarClaims,
     shift_finding,
     spread_finding,
+    tails_finding,
 )
 from wellcal.hypotests.findings.splits import SPREAD as PREDICTED_SPREAD
 from wellcal.hypotests.findings.splits import Summary, name_of_means
-from wellcal.hypotests.findings.trends import INDEPENDENT
+from wellcal.hypotests.findings.trends import INDEPENDENT, SPREAD_TREND
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.vectors import chosen_coordinates
 from wellcal.measures.score_units import PLAIN, Units
 from wellcal.measures.wording import number_told, plain_number
 
 ALL, TOGETHER = "all coordinates", "all coordinates: "
-"""The spread of all coordinates, and how sentences about their common shift begin."""
+"""The spread of all coordinates, and how sentences about their common shift or tails begin."""
+
+OF_ALL = " of all"
+"""How names of shapes end that are means over coordinates."""
 
 SINGULAR = 1.0 - 1e-9
 """The largest correlation that has a finite transform."""
 
 _COMMON, _PAIR = "common shift", "coordinates "
+_ALIKE = f"{TAILS}{OF_ALL}"
+_SHAPES = (TAILS, BEYOND, MIDDLE)  # of which there are means over coordinates
 _ROUNDING = 1e-9
 _APART = 0.01  # p-value below which coordinates are off by different amounts
 
 
 class VectorClaims(Claims):
-    """Standardised residuals of each coordinate, their spread together, and correlations."""
+    """Standardised residuals of each coordinate, their spread and tails together, and correlations.
+
+    Squares and products of targets with heavy tails differ from one data set to the next by more than those
+    of drawn targets do: parts of a test that look at these reject, too, and tails may be their reason.
+    """
 
     parts: ClassVar[Mapping[str, Sequence[str]]] = {
         "centre": (SHIFTED, _COMMON),
         "common shift": (SHIFTED, _COMMON),
-        "surprise": (SPREAD, ALL, _PAIR),
-        "spread": (SPREAD, ALL),
-        "correlation": (_PAIR,),
+        "surprise": (SPREAD, ALL, _PAIR, _ALIKE),
+        "spread": (SPREAD, ALL, _ALIKE),
+        "correlation": (_PAIR, _ALIKE),
         "shape": (SKEW, TAILS),
         "trend of the centre": (CENTRE,),
-        "trend of the spread": (WIDTH,),
-        "trend of the correlation": (_PAIR,),
+        "trend of the spread": (WIDTH, _ALIKE),
+        "trend of the correlation": (_PAIR, _ALIKE),
     }
 
     trends: ClassVar[Mapping[str, str]] = ScalarClaims.trends
@@ -95,6 +107,8 @@ class VectorClaims(Claims):
             *(self._pair(pair) for pair in self.pairs),
             ALL,
             f"_{_COMMON}" if tied else _COMMON,
+            _ALIKE if len(self.alone) > 1 else f"_{_ALIKE}",
+            *(f"{name}{OF_ALL}" for name in _SHAPES[1:]),
         ]
 
     def _coordinate(self, place: int) -> ScalarClaims:
@@ -146,7 +160,16 @@ class VectorClaims(Claims):
         parts.append(np.arctanh(np.clip(correlations, -SINGULAR, SINGULAR)))
         parts.append(0.5 * np.log(np.maximum(squares.mean(axis=1), 1e-300))[:, None])
         parts.append(residuals.mean(axis=(1, 2))[:, None])
+        parts.append(self.shapes_of_all(parts))
         return np.concatenate(parts, axis=1)
+
+    def shapes_of_all(self, parts: Sequence[NDArray]) -> NDArray:
+        """Means over coordinates ``(r, 3)`` of the quantities of each, which come first, that tell tails."""
+        each = [
+            some[:, [claims.names.index(name) for name in _SHAPES]]
+            for some, claims in zip(parts, self.alone, strict=False)
+        ]
+        return np.mean(each, axis=0)
 
     def _second_moments(self, z: NDArray, cases: NDArray | slice) -> tuple[NDArray, NDArray]:
         """Mean squares ``(r, c)`` of what trends leave of residuals, and correlations of its pairs."""
@@ -192,7 +215,23 @@ class VectorClaims(Claims):
             common = shift_finding(told[_COMMON], self.units)
             common = replace(common, sentence=TOGETHER + common.sentence, short=TOGETHER + common.short)
             out = self._one_for_all(out, common, told[_COMMON], every, SHIFTED)
+        # Spreads that go with the prediction make tails heavy.
+        if _ALIKE in told and all(finding.kind != SPREAD_TREND for finding in out):
+            out = self._one_for_all(out, self._tails(every), told[_ALIKE], every, TAILS)
         return out
+
+    def _tails(self, every: Mapping[str, Found]) -> Finding:
+        """Tails of all coordinates; shares among their cases are as well known as standard errors say."""
+        tails, *shares = (every[f"{name}{OF_ALL}"] for name in _SHAPES)
+        count = len(self.alone) * tails.cases
+        known = [
+            one._replace(cases=count, clusters=one.cases if one.clusters is None else one.clusters)
+            for one in shares
+        ]
+        finding = tails_finding(tails, dict(zip(_SHAPES[1:], known, strict=True)), True)
+        start = PERHAPS if finding.sentence.startswith(PERHAPS) else ""
+        texts = (f"{start}{TOGETHER}{text.removeprefix(start)}" for text in (finding.sentence, finding.short))
+        return replace(finding, **dict(zip(("sentence", "short"), texts, strict=True)))
 
     def _correlation(self, name: str, told: Mapping[str, Found], every: Mapping[str, Found]) -> Found:
         """The correlation of a pair that is told, with the one that was predicted as what is expected."""
