@@ -81,18 +81,20 @@ def _torch_function() -> Any:
 def _jax_function(times: int, of: str) -> Any:
     import jax
 
+    numpy: Any = jax.numpy
+
     # A factor of one on tangents: transposition keeps nothing of a rule on tangents themselves.
     def factor(left: int) -> Any:
         @jax.custom_jvp
         def one(x: Array) -> Array:
-            return jax.numpy.asarray(1.0, x.dtype)
+            return numpy.ones((), x.dtype)
 
         @one.defjvp
         def slope(primals: Any, tangents: Any) -> Any:  # pyright: ignore[reportUnusedFunction]
             if left == 0:
                 _refuse(times, of)
             (x,), (moved,) = primals, tangents
-            return one(x), 0.0 * jax.numpy.sum(moved) * factor(left - 1)(x)
+            return one(x), 0.0 * numpy.sum(moved) * factor(left - 1)(x)
 
         return one
 
