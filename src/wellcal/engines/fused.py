@@ -156,7 +156,7 @@ class Fused(Tiled):
                 "error_unit": "observed h",
             }
         elif self.precision == "mixed":
-            out["precision_note"] = "float64: rounded sums are not exact enough, or cases too few"
+            out["precision_note"] = "float64: rounded sums are not known to be exact enough, or cases too few"
         return out
 
     def _with_derivatives(self, problem: Problem) -> Differentiated | None:
