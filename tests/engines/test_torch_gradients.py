@@ -405,6 +405,16 @@ def test_second_derivatives_that_are_not_known_are_errors(name: str) -> None:
         torch.autograd.grad((slope**2).sum(), x)
 
 
+@pytest.mark.parametrize("name", ["grad", "jacrev", "jacfwd", "vmap"])
+def test_torch_func_is_told_the_way_to_autograd(name: str) -> None:
+    def value(m: Any) -> torch.Tensor:
+        return wc.skce(Y[ROWS], wc.Normal(m, SCALE[ROWS]), kernel=KERNEL).value
+
+    given = torch.tensor(LOC[ROWS])
+    with pytest.raises(RuntimeError, match=r"differentiate with torch\.autograd"):
+        getattr(torch.func, name)(value)(given[None] if name == "vmap" else given)
+
+
 def test_tiles_and_blocks_have_one_gradient() -> None:
     """Several tiles and lists of pairs against all pairs in one tile."""
     n = len(LOC)
