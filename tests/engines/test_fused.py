@@ -285,6 +285,18 @@ def test_several_devices_share_the_pairs() -> None:
     assert two.provenance["devices"] == ["cpu", "cpu"]
 
 
+def test_pairs_that_are_not_shared_are_told() -> None:
+    rate = torch.linspace(0.5, 4.0, 200, dtype=torch.float64)
+    for y, pred in (
+        (torch.round(rate), wc.Poisson(rate)),
+        (rate, wc.Normal(rate.clone().requires_grad_(), torch.ones(200))),
+    ):
+        found = wc.skce(y, pred, engine=Fused(devices=["cpu", "cpu"])).provenance
+        assert "devices" not in found
+        assert "not shared" in found["devices_note"]
+        assert "devices_note" not in wc.skce(y, pred, engine=Fused()).provenance
+
+
 def test_weights_and_the_biased_estimate() -> None:
     y, pred, kernel = _cases("normals")
     weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
@@ -311,6 +323,14 @@ def test_what_the_engine_refuses() -> None:
     p = torch.linspace(0.1, 0.9, 200, dtype=torch.float64)
     with pytest.raises(ValueError, match="devices must be names such as \"cuda:0\", found 'cudda'"):
         wc.skce((p > 0.5).long(), wc.Bernoulli(p), engine=Fused(devices=["cudda"]))
+    absent = "cuda:0" if not torch.cuda.is_available() else f"cuda:{torch.cuda.device_count()}"
+    for y, pred in (
+        ((p > 0.5).long(), wc.Bernoulli(p)),
+        (torch.round(4.0 * p), wc.Poisson(p)),  # not in products: tiles
+    ):
+        for device in (absent, "meta"):
+            with pytest.raises(ValueError, match=f"devices must be there, found '{device}'"):
+                wc.skce(y, pred, engine=Fused(devices=["cpu", device]))
     with pytest.raises(ValueError, match="devices must be a list"):
         Fused(devices=[])
     with pytest.raises(ValueError, match="unknown precision"):

@@ -292,3 +292,38 @@ def test_a_process_in_double_precision() -> None:
     assert set(found) == {"before any array", *CALLBACKS}
     for name, (here, there, size) in found.items():
         assert abs(here - there) <= 1e-12 * size, name
+
+
+def test_second_derivatives_by_full_covariances() -> None:
+    with jax_x64():
+        y, loc = np.array([[0.4, -0.2], [1.0, 0.3], [-0.7, 0.9]]), np.zeros((3, 2))
+        cov = jnp.asarray([[[2.0, 0.3], [0.3, 1.0]], [[1.0, 0.2], [0.2, 0.8]], [[0.5, 0.1], [0.1, 2.0]]])
+        direction = jnp.asarray(np.random.default_rng(0).normal(size=cov.shape))
+        direction = direction + jnp.swapaxes(direction, 1, 2)
+        kernel = wc.default_kernel(wc.MultivariateNormal(loc, np.asarray(cov)))
+
+        def slope(matrices: Any, metric: Any = kernel) -> Any:
+            return jax.grad(
+                lambda c: wc.skce(y, wc.MultivariateNormal(jnp.asarray(loc), c), kernel=metric).value
+            )(matrices)
+
+        step = 1e-5
+        expected = (slope(cov + step * direction) - slope(cov - step * direction)) / (2.0 * step)
+        _, found = jax.jvp(slope, (cov,), (direction,))
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(jax.grad(lambda c: jnp.sum(slope(c) * direction))(cov), found, atol=1e-12)
+        rotated = wc.kernels.ExpDistance(wc.kernels.Wasserstein()) @ wc.kernels.Gaussian()
+        with pytest.raises(NotImplementedError, match="Wasserstein metric are known once only"):
+            jax.jvp(lambda c: slope(c, rotated), (cov,), (direction,))
+
+
+def test_second_derivatives_that_are_not_known_are_errors() -> None:
+    y, concentration = (
+        np.full((3, 3), 1.0 / 3.0),
+        jnp.asarray([[1.0, 2.0, 0.7], [0.6, 1.0, 1.2], [3.0, 1.0, 1.0]]),
+    )
+    slope = jax.jit(jax.grad(lambda a: wc.skce(y, wc.Dirichlet(a)).value))
+    assert np.isfinite(np.asarray(slope(concentration))).all()
+    for differentiate in (jax.jacfwd, jax.jacrev):
+        with pytest.raises(NotImplementedError, match="concentration of Dirichlet are known once only"):
+            differentiate(slope)(concentration)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 import wellcal as wc
-from wellcal.engines import Engine, Linear, Tiled
+from wellcal.engines import Engine, Fused, Linear, Tiled
 from wellcal.engines.controls import ExactRows
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.deviations import null_deviation
@@ -56,6 +57,20 @@ def test_a_span_knows_of_a_few_ensembles_that_are_far_off_it(wide: int) -> None:
     told = engine.describe(problem).get("control_error", 0.0)  # none from tiles
     off = abs(float(found.total - exact.total)) / null_deviation(problem).value
     assert off <= min(5.0 * told, 2e-3) + 1e-9
+
+
+@pytest.mark.parametrize("wrong", [1, 2, 3, 20])
+def test_tensors_are_not_rounded_where_few_cases_say_most(wrong: int) -> None:
+    y, pred = _sure(wrong)
+    tensors = wc.Normal(torch.tensor(pred.loc), torch.tensor(pred.scale))
+    found, exact = (
+        wc.skce(torch.tensor(y), tensors, kernel=KERNEL, engine=Fused(precision=precision))
+        for precision in ("mixed", "float64")
+    )
+    told = found.provenance.get("precision_error", 0.0)
+    unit = null_deviation(prepare(y, pred, KERNEL)).value / (0.5 * N * (N - 1))
+    assert abs(float(found) - float(exact)) / unit <= 5.0 * told + 1e-7
+    assert "not known to be exact enough" in found.provenance["precision_note"]
 
 
 def test_cases_that_are_likelier_count_less() -> None:

@@ -327,6 +327,94 @@ def test_second_derivatives_where_rows_are_made_of_others_and_of_the_kernel(lear
     assert torch.autograd.gradgradcheck(value, given, atol=1e-6, rtol=1e-5)
 
 
+def test_second_derivatives_by_full_covariances() -> None:
+    example = EXAMPLES["MultivariateNormal"]
+    kernel, free = wc.default_kernel(example.build(rows=ROWS)), leaves(example.free(ROWS))
+    value = value_of(example, example.targets[ROWS], kernel)
+    assert torch.autograd.gradgradcheck(value, free, atol=1e-6, rtol=1e-5)
+    slopes = torch.autograd.grad(value(*free), free, create_graph=True)
+    curves = torch.autograd.grad(sum((s**2).sum() for s in slopes), free, create_graph=True)
+    with pytest.raises(NotImplementedError, match="full covariances are known twice"):
+        torch.autograd.grad(sum((c**2).sum() for c in curves), free)
+
+
+def _concentrations(rows: int, coordinates: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(0.5, 3.0, (rows, coordinates))
+
+
+COV = np.array([[[2.0, 0.3], [0.3, 1.0]], [[1.0, 0.2], [0.2, 0.8]], [[0.5, 0.1], [0.1, 2.0]]])
+POSITIVE = np.array([0.9, 1.4, 2.1])
+EQUAL = np.full((3, 3), 1.0 / 3.0)
+ONCE: dict[str, tuple[str, Function[[Any], Any], np.ndarray]] = {
+    "few concentrations": (
+        "concentration of Dirichlet",
+        lambda x: wc.skce(EQUAL, wc.Dirichlet(x)),
+        _concentrations(3, 3),
+    ),
+    "many concentrations": (
+        "concentration of Dirichlet",
+        lambda x: wc.skce(np.full((3, 6), 1.0 / 6.0), wc.Dirichlet(x), expectations=wc.Lowering(points=32)),
+        _concentrations(3, 6),
+    ),
+    "scale": ("the scale", lambda x: wc.skce(POSITIVE, wc.PowerExponential(x, x, x)), POSITIVE),
+    "shape": (
+        "the shape",
+        lambda x: wc.skce(POSITIVE, wc.PowerExponential(torch.zeros(3), torch.ones(3), x)),
+        POSITIVE,
+    ),
+    "matrices": (
+        "matrices of PowerExponential",
+        lambda x: wc.skce(
+            EQUAL[:, :2],
+            wc.PowerExponential(torch.zeros(3, 2), shape=torch.ones(3), cov=x),
+            expectations=wc.Lowering(points=32),
+        ),
+        COV,
+    ),
+    "rotations": (
+        "covariances under the Wasserstein metric",
+        lambda x: wc.skce(
+            EQUAL[:, :2],
+            wc.MultivariateNormal(torch.zeros(3, 2), x),
+            kernel=ExpDistance(Wasserstein()) @ Gaussian(),
+        ),
+        COV,
+    ),
+    "couplings": (
+        "weights of mixtures",
+        lambda x: wc.skce(
+            POSITIVE,
+            wc.Mixture(
+                [wc.Normal(x, x), wc.Normal(0.0 * x, 1.0 + 0.0 * x)], torch.stack([x, 4.0 - x], 1) / 4.0
+            ),
+            kernel=ExpDistance(MixtureWasserstein()) @ Gaussian(),
+        ),
+        POSITIVE,
+    ),
+    "scores": ("the parameters of this score", lambda x: wc.crps(POSITIVE, wc.Gamma(x, x)), POSITIVE),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_second_derivatives_that_are_not_known_are_errors(name: str) -> None:
+    told, measure, given = ONCE[name]
+    (x,) = leaves([given])
+    (slope,) = torch.autograd.grad(measure(x).value, x, create_graph=True)
+    torch.testing.assert_close(slope, torch.autograd.grad(measure(x).value, x)[0])
+    with pytest.raises(NotImplementedError, match=f"{told}.* once only; take differences"):
+        torch.autograd.grad((slope**2).sum(), x)
+
+
+@pytest.mark.parametrize("name", ["grad", "jacrev", "jacfwd", "vmap"])
+def test_torch_func_is_told_the_way_to_autograd(name: str) -> None:
+    def value(m: Any) -> torch.Tensor:
+        return wc.skce(Y[ROWS], wc.Normal(m, SCALE[ROWS]), kernel=KERNEL).value
+
+    given = torch.tensor(LOC[ROWS])
+    with pytest.raises(RuntimeError, match=r"differentiate with torch\.autograd"):
+        getattr(torch.func, name)(value)(given[None] if name == "vmap" else given)
+
+
 def test_tiles_and_blocks_have_one_gradient() -> None:
     """Several tiles and lists of pairs against all pairs in one tile."""
     n = len(LOC)

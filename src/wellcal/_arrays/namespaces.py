@@ -284,6 +284,13 @@ def stop_gradient(x: Array) -> Array:
     return x
 
 
+_IN_TORCH_FUNC = (
+    "wellcal looks at the values of tensors, which torch.func (grad, vmap, jacrev and others) hides; "
+    "differentiate with torch.autograd, such as torch.autograd.grad or torch.autograd.functional.hessian, "
+    "and take a loop in place of vmap"
+)
+
+
 def to_numpy(x: object) -> NDArray:
     """Values of `x` as a NumPy array, off any device and out of any gradient tape.
 
@@ -296,9 +303,13 @@ def to_numpy(x: object) -> NDArray:
     if compat.is_torch_array(x):
         tensor: Array = x
         plain = tensor.detach().cpu().resolve_conj().resolve_neg()
-        return (
-            plain.float() if str(plain.dtype) == "torch.bfloat16" else plain
-        ).numpy()  # NumPy has no such type
+        plain = plain.float() if str(plain.dtype) == "torch.bfloat16" else plain  # NumPy has no such type
+        try:
+            return plain.numpy()
+        except RuntimeError as error:
+            if sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(plain):
+                raise RuntimeError(_IN_TORCH_FUNC) from error
+            raise
     if is_array(x) and not isinstance(x, np.ndarray) and not compat.is_jax_array(x):
         return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)  # pyright: ignore[reportArgumentType]
     return np.asarray(x)

@@ -53,7 +53,8 @@ class Fused(Tiled):
         "float64"; "mixed": products of features in two halves of 16 bits, or in float32 without Triton, after
         the four terms of h have cancelled, with the bias measured and removed; or "auto", as in `Tiled`.
     devices
-        Devices that share the pairs, such as ``("cuda:0", "cuda:1")``; None for the one of the tensors.
+        Devices that share the pairs, such as ``("cuda:0", "cuda:1")``; None for the one of the tensors. What
+        is done as `Tiled` does it, and sums with gradients, are not shared: `devices_note` in the provenance.
     triton
         Whether kernels of Triton are used; None uses them on graphics cards where Triton is installed.
 
@@ -91,6 +92,7 @@ class Fused(Tiled):
     def supports(self, problem: Problem) -> Support:
         """Tensors of PyTorch."""
         if is_torch(problem.xp):
+            self._places()
             return Support(True)
         return Support(False, "it needs tensors of PyTorch")
 
@@ -132,11 +134,12 @@ class Fused(Tiled):
     def describe(self, problem: Problem) -> dict[str, Any]:
         """Name, kernels and precision."""
         found: Any = problem.kept.get("fused")
+        note = {} if self.devices is None else {"devices_note": _NOT_SHARED}
         if found is None:
-            return super().describe(problem)
+            return super().describe(problem) | note
         out: dict[str, Any] = {"engine": self.name}
         if isinstance(found, str):
-            return out | {"kernels": found}
+            return out | {"kernels": found} | note
         run: _Run = found
         out["kernels"] = _kernels(self._by_triton(run.terms[0].features))
         if self.devices is not None:
@@ -153,7 +156,7 @@ class Fused(Tiled):
                 "error_unit": "observed h",
             }
         elif self.precision == "mixed":
-            out["precision_note"] = "float64: rounded sums are not exact enough, or cases too few"
+            out["precision_note"] = "float64: rounded sums are not known to be exact enough, or cases too few"
         return out
 
     def _with_derivatives(self, problem: Problem) -> Differentiated | None:
@@ -163,6 +166,10 @@ class Fused(Tiled):
             problem.kept["fused"] = f"PyTorch{by_triton}"
         return found
 
+    def _places(self) -> list[Any]:
+        """The devices that share the pairs, which must be there."""
+        return [_device(sys.modules["torch"], device) for device in self.devices or ()]
+
     def _by_triton(self, like: Array) -> bool:
         if self.triton is not None:
             return self.triton
@@ -170,13 +177,12 @@ class Fused(Tiled):
 
     def _sums(self, run: _Run, *, rows: bool) -> tuple[Array, Array | None]:
         n = run.terms[0].n
-        torch = sys.modules["torch"]
         total, sums = sums_of(
             run.terms,
             rows=rows,
             double=run.correction is None,
             triton=self._by_triton(run.terms[0].features),
-            devices=[_device(torch, device) for device in self.devices or ()],
+            devices=self._places(),
         )
         if run.correction is not None:
             bias = run.correction.bias
@@ -219,6 +225,9 @@ class Fused(Tiled):
         return found if found.correction is not None and found.correction.error <= most else None
 
 
+_NOT_SHARED = "pairs were not shared: those of products of features, without gradients, are"
+
+
 def _names_a_device(given: object) -> bool:
     """A name, or one of PyTorch's devices."""
     return isinstance(given, str) or (
@@ -228,9 +237,17 @@ def _names_a_device(given: object) -> bool:
 
 def _device(torch: Any, given: object) -> Any:
     try:
-        return torch.device(given)
+        device = torch.device(given)
     except RuntimeError as error:
         raise ValueError(f'devices must be names such as "cuda:0", found {given!r}') from error
+    try:
+        torch.zeros(1, device=device).cpu()
+    except (RuntimeError, AssertionError) as error:  # PyTorch asserts that it was built for a device
+        why = str(error).splitlines()[0]
+        raise ValueError(
+            f"devices must be there, found {str(device)!r}, which PyTorch cannot use ({why})"
+        ) from error
+    return device
 
 
 @cache  # to look up a version takes as long as a small step of training

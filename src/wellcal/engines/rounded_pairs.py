@@ -18,6 +18,7 @@ from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal.engines import tensor_pairs, triton_pairs
 from wellcal.engines.mixed import AUTO_ERROR, largest_sums, standard_error
 from wellcal.engines.pair_terms import PairTerm
+from wellcal.problem.telling_cases import few_say_most
 
 TILES = (64, 1024, 4096)
 """How many are looked at in all, until they tell."""
@@ -103,8 +104,12 @@ def correction_of(
 ) -> Correction:
     """Bias and error of rounded sums, from random tiles of the terms as they are and as they are shortened.
 
-    So many `tiles` are looked at, and more until they tell.
+    So many `tiles` are looked at, and more until they tell. Where few cases say most, tiles would hardly ever
+    see them, and kernels that sum cannot weigh by chances of cases: the error is unknown, and infinite.
     """
+    own = sum(term.factor * (term.features * term.features).sum(dim=1) for term in exact)
+    if few_say_most(own):
+        return Correction(0.0, math.inf)
     n = exact[0].n
     side = max(triton_pairs.block_of(term, double=False) for term in rounded)
     differences: NDArray = np.empty(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import Array, namespace, stop_gradient
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import as_outer
@@ -48,7 +49,7 @@ class BuresDistance:
 
 
 def matrix_root(cov: Array) -> Array:
-    """Symmetric square root of positive definite matrices ``(n, d, d)``, differentiable once.
+    """Symmetric square root of positive definite matrices ``(n, d, d)``, differentiable twice.
 
     The derivative solves R dR + dR R = dS in the eigenbasis of S, which unlike the derivative of
     the eigenvectors exists where eigenvalues coincide.
@@ -64,5 +65,13 @@ def matrix_root(cov: Array) -> Array:
         return root
     sums = roots[:, :, None] + roots[:, None, :]
     sums = xp.where(sums > 0, sums, xp.ones_like(sums))
-    change = xp.matmul(xp.matmul(transposed, cov - fixed), vectors) / sums
-    return root + xp.matmul(xp.matmul(vectors, change), transposed)
+
+    def solved(change: Array) -> Array:
+        inner = xp.matmul(xp.matmul(transposed, change), vectors) / sums
+        return xp.matmul(xp.matmul(vectors, inner), transposed)
+
+    cov = right_derivatives(cov, 2, "full covariances")
+    once = root + solved(cov - fixed)
+    # A step of Newton's method with the slope of the first doubles the derivatives that are right.
+    missing = cov - xp.matmul(once, once)
+    return once + solved(missing - stop_gradient(missing))

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from wellcal._arrays.compiled import l1_distances, same_digits
+from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -342,7 +343,9 @@ def _wasserstein_of_full_normals(
     if metric.order == 1:
         raise unavailable(metric, predictions)
     cov = widen(predictions.cov)
-    return PreparedDistance(BuresDistance(), NormalRows(widen(predictions.loc), cov, matrix_root(cov)))
+    # The best rotation between two roots moves with them, which a second derivative would see.
+    root = matrix_root(right_derivatives(cov, 1, "full covariances under the Wasserstein metric"))
+    return PreparedDistance(BuresDistance(), NormalRows(widen(predictions.loc), cov, root))
 
 
 @DISTANCES.register(Wasserstein, Poisson)

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import special
 
+from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -115,6 +116,10 @@ def _power_exponential(predictions: PowerExponential, values: Array, scores: NDA
         stop_gradient(widen(p))[:, None] for p in (predictions.loc, predictions.scale, predictions.shape)
     )
     z = (values - loc) / scale
+    predictions = predictions.with_fields(
+        scale=right_derivatives(predictions.scale, 1, "the scale of PowerExponential"),
+        shape=right_derivatives(predictions.shape, 1, "the shape of PowerExponential"),
+    )
     by_shape = through_numpy(_quantile_by_shape, shape, _placed(scores, z))
     near, slope = _centre(z)
     velocity = z * change(predictions.scale) / scale + by_shape * change(predictions.shape)
@@ -210,7 +215,8 @@ def dirichlet_atoms(predictions: Dirichlet, uniform: NDArray) -> tuple[Array, Ar
     Coordinates are quotients of gamma quantiles, taken as logarithms: for small concentrations all quantiles
     may be too small for a floating-point number.
     """
-    concentration = widen(predictions.concentration)
+    # Points that are spread for values leave second derivatives off by a third.
+    concentration = right_derivatives(widen(predictions.concentration), 1, "the concentration of Dirichlet")
     fixed = stop_gradient(concentration)[:, None, :]
     xp = predictions.xp
     u = asarray(uniform, xp=xp, device=device_of(fixed), dtype=fixed.dtype)

@@ -27,6 +27,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import positive_number, whole_number
+from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -299,6 +300,10 @@ def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
     if predictions.event_shape == ():
         return _by_quantiles(predictions, nodes)
     values = _elliptical_atoms(predictions, _sobol(points, predictions.event_shape[0] + 1))
+    predictions = predictions.with_fields(
+        shape=right_derivatives(predictions.shape, 1, "the shape of PowerExponential"),
+        chol=right_derivatives(predictions.chol, 1, "matrices of PowerExponential"),
+    )
     return _with_derivatives(predictions, _of_equal_weight(values))
 
 

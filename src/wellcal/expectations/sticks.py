@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import Array, NDArray, namespace, stop_gradient, through_numpy, widen
 from wellcal.expectations.atoms import Atoms
 from wellcal.expectations.likelihood_ratios import change
@@ -95,7 +96,7 @@ def nodes_within(points: int, coordinates: int) -> int:
 def stick_atoms(predictions: Dirichlet, nodes: int) -> Atoms:
     """Atoms of each prediction: `nodes` for each break of the stick."""
     xp = predictions.xp
-    a = widen(predictions.concentration)
+    a = right_derivatives(widen(predictions.concentration), 1, "the concentration of Dirichlet")
     n, d = a.shape
     rest = xp.flip(xp.cumulative_sum(xp.flip(a, axis=1), axis=1), axis=1)[:, 1:]
 

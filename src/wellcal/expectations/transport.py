@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -31,6 +32,10 @@ _Evaluation: TypeAlias = Callable[[Ops, Rows, Rows], Array]
 
 _Solver: TypeAlias = Callable[[MixtureWasserstein, NDArray, NDArray, NDArray], NDArray]
 """From costs and two sets of weights to couplings or potentials."""
+
+
+_WEIGHTS = "weights of mixtures under MixtureWasserstein"
+"""What couplings and potentials move with, which second derivatives would see."""
 
 
 class TransportRows(NamedTuple):
@@ -92,10 +97,14 @@ class TransportDistance:
 
     def _cost(self, ops: Ops, costs: Array, weights_a: Array, weights_b: Array) -> Array:
         fixed = stop_gradient(costs), stop_gradient(weights_a), stop_gradient(weights_b)
+        for weights in (weights_a, weights_b):
+            costs = right_derivatives(costs, 1, _WEIGHTS, behind=weights)
         total = ops.xp.sum(costs * self._solved(solve_all, False, *fixed), axis=(-2, -1))
         if not _may_vary(ops, weights_a) and not _may_vary(ops, weights_b):
             return total
         potentials = self._solved(potentials_all, True, *fixed)
+        # Couplings move with the weights, and potentials with the costs.
+        weights_a, weights_b = (right_derivatives(weights, 1, _WEIGHTS) for weights in (weights_a, weights_b))
         for weights, constant, rows in ((weights_a, fixed[1], 0), (weights_b, fixed[2], 1)):
             total = total + ops.xp.sum((weights - constant) * potentials[..., rows, :], axis=-1)
         return total

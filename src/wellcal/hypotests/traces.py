@@ -37,6 +37,9 @@ class Trace:
         ``sum_{i != j} h_ij^2`` and ``sum_{i, j, k distinct} h_ij h_jk h_ki``.
     sums
         Sums of h over all pairs.
+    carriers
+        Cases of equal weight whose squares would add up likewise, ``(sum_i r_i)^2 / sum_i r_i^2`` with
+        ``r_i = sum_j h_ij^2``; 0 where there are no squares.
     error
         Standard error of `triples` where random vectors were used, or some of the cases.
     shares
@@ -50,6 +53,7 @@ class Trace:
     squares: float
     triples: float
     sums: Sums
+    carriers: float
     error: float | None = None
     shares: NDArray | None = None
     unseen: float = 0.0
@@ -71,7 +75,8 @@ def exact_trace(setup: Setup) -> Trace:
 
     # The engine's threads each take a strip: they do not wait for each other as those of BLAS do.
     strips = setup.engine.map_items(setup.problem, strip_sum, range(0, setup.n_samples, _STRIP))
-    return Trace(float(np.einsum("ij,ij->", matrix, matrix)), math.fsum(strips), sums_of(matrix))
+    own = np.einsum("ij,ij->i", matrix, matrix)
+    return Trace(float(own.sum()), math.fsum(strips), sums_of(matrix), _equal_weights(own))
 
 
 def hutchinson_trace(setup: Setup, probes: int) -> Trace:
@@ -85,7 +90,7 @@ def hutchinson_trace(setup: Setup, probes: int) -> Trace:
     signs = draw_signs(setup.rng, setup.n_samples, probes).T
     first = products(setup, signs)
     if first.squares == 0.0:
-        return Trace(0.0, 0.0, first.sums, 0.0)
+        return Trace(0.0, 0.0, first.sums, 0.0, 0.0)
     basis = np.linalg.qr(first.values[:, :half])[0]
     width = basis.shape[1]
     vectors = np.asarray(signs[:, half:], float)
@@ -100,7 +105,8 @@ def hutchinson_trace(setup: Setup, probes: int) -> Trace:
     cubes = _columns(through, inner @ through + 2.0 * gram @ inside)
     rest = _columns(images, second[:, width:]) - cubes
     error = float(np.std(rest, ddof=1)) / math.sqrt(len(rest))
-    return Trace(first.squares, known + float(np.mean(rest)), first.sums, error)
+    carriers = _equal_weights(np.einsum("ij,ij->i", first.values, first.values))
+    return Trace(first.squares, known + float(np.mean(rest)), first.sums, carriers, error)
 
 
 def sampled_trace(setup: Setup, size: int, most: int) -> Trace:
@@ -120,25 +126,27 @@ def sampled_trace(setup: Setup, size: int, most: int) -> Trace:
     chances = chances_by(np.ones(n), problem.diagonal(), abs(to_numpy(sums.rows)))
     cases = setup.rng.choice(n, (count, size), p=chances)
     exact = in_products(problem) or problem
-    found: list[tuple[float, float, float]] = []
+    found: list[tuple[float, float, float, float]] = []
     setup.progress("sets of cases", 0, count)
     for one in setup.engine.map_items(problem, lambda own: set_sums(exact, own, chances), cases):
         found.append(one)
         setup.progress("sets of cases", len(found), count)
-    *both, largest = np.array(found).T
+    *both, largest, doubled = np.array(found).T
     values = np.array(both)
     means = values.mean(axis=1)
     unseen = 6.0 * float(largest.max()) ** 3 / (count * size * (size - 1.0) * (size - 2.0))
     error = math.hypot(float(np.std(values[1], ddof=1)) / math.sqrt(count), unseen)
     shares = np.divide(values, means[:, None], out=np.ones_like(values), where=means[:, None] != 0.0) - 1.0
-    return Trace(float(means[0]), float(means[1]), sums, error, shares, unseen)
+    together = float(doubled.mean())
+    carriers = float(means[0]) ** 2 / together if together > 0.0 else 0.0
+    return Trace(float(means[0]), float(means[1]), sums, carriers, error, shares, unseen)
 
 
-def set_sums(problem: Problem, own: NDArray, chances: NDArray) -> tuple[float, float, float]:
+def set_sums(problem: Problem, own: NDArray, chances: NDArray) -> tuple[float, float, float, float]:
     """Sums over all pairs and triples of different cases, as a set of independent draws of cases has them.
 
     A pair counts as often as it is unlikely: on average over draws both are the sums over all cases. The
-    largest h of a pair that counts so is the third.
+    largest h of a pair that counts so is the third, and ``sum_i r_i^2`` of `Trace.carriers` the fourth.
 
     Parameters
     ----------
@@ -156,8 +164,19 @@ def set_sums(problem: Problem, own: NDArray, chances: NDArray) -> tuple[float, f
     h = h * often * often[:, None]
     h[own[:, None] == own] = 0.0  # a case does not meet itself
     pairs = size * (size - 1.0)
+    triples = pairs * (size - 2.0)
     largest = max(float(h.max()), -float(h.min()))
-    return float(np.vdot(h, h)) / pairs, float(np.vdot(h @ h, h)) / (pairs * (size - 2.0)), largest
+    cubes = float(np.vdot(h @ h, h)) / triples
+    squares = h * h
+    partners = squares.sum(axis=1)
+    doubled = float(chances[own] @ (partners**2 - np.einsum("ij,ij->i", squares, squares))) / triples
+    return float(partners.sum()) / pairs, cubes, largest, doubled
+
+
+def _equal_weights(own: NDArray) -> float:
+    """``(sum r)^2 / sum r^2``."""
+    second = float(np.vdot(own, own))
+    return float(own.sum()) ** 2 / second if second > 0.0 else 0.0
 
 
 def _columns(a: NDArray, b: NDArray) -> NDArray:

@@ -33,6 +33,17 @@ def chances_by(*sizes: Array) -> NDArray:
     return found / found.sum()
 
 
+def few_say_most(own: Array) -> bool:
+    """Whether some h_ii of all cases is far above their mean.
+
+    Examples
+    --------
+    >>> few_say_most(np.ones(1000)), few_say_most(np.array([1.0] + 999 * [1e-4]))
+    (False, True)
+    """
+    return float(own.max()) > _FEW_SAY_MOST * float(own.mean())
+
+
 def uneven_chances(problem: Problem) -> NDArray | None:
     """Chances by which cases are to be looked at, half alike and half by h_ii, where few of them say most.
 
@@ -43,6 +54,4 @@ def uneven_chances(problem: Problem) -> NDArray | None:
     for cases in in_chunks(problem.n, _NUMBERS):
         rows = slice_rows(problem.rows, cases)
         own[cases] = to_numpy(problem.paired(rows, rows))
-    if float(own.max()) <= _FEW_SAY_MOST * float(own.mean()):
-        return None
-    return chances_by(np.ones(problem.n), own)
+    return chances_by(np.ones(problem.n), own) if few_say_most(own) else None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.hypotests import MeanEmbedding
+from wellcal.hypotests import MeanEmbedding, Pearson
 from wellcal.hypotests.few_cases import directions_of, effective_cases
 from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import paper_kernel
@@ -56,6 +56,18 @@ def test_pearson_warns(setting: str) -> None:
         assert len(found) == 1
         assert "n SKCE_u is carried by few cases" in found[0]
         assert 'method="exact"' in found[0]
+
+
+@pytest.mark.parametrize("traces", ["exact", "hutchinson"])
+@pytest.mark.parametrize(("together", "warns"), [(3, True), (100, False)])
+def test_pearson_warns_where_few_of_many_meet(traces: str, together: int, warns: bool) -> None:
+    """All others are alone, and have h_ii as large."""
+    loc = 100.0 * np.arange(500.0)
+    loc[:together] = 0.0
+    y = np.random.default_rng(0).normal(loc)
+    found = told(y, wc.Normal(loc, np.ones(500)), Pearson(traces=traces), kernel=paper_kernel)
+    assert len(found) == warns
+    assert all("n SKCE_u is carried by few cases: it varies as that of" in said for said in found)
 
 
 @pytest.mark.parametrize("n", [64, 256])

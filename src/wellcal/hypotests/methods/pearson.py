@@ -54,8 +54,9 @@ class Pearson(Method):
     the statistic it is wrong, and a warning is given: at alpha = 0.05 and 30 cases, calibrated binary
     predictions within 0.01 of 0 or 1 were rejected in 0.84 of data sets, since as long as nothing unlikely
     happens the cases vary far less than they could. How many cases carry it is asked of the predictions,
-    ``(sum E h_ii)^2 / sum E h_ii^2``: with more than 5 no error rate above 0.10 was found.
-    ``method="exact"`` has no such limit.
+    ``(sum E h_ii)^2 / sum E h_ii^2``: with more than 5 no error rate above 0.10 was found. Where most cases
+    are alone it is asked of the pairs, too: the same with the sum of h_ij^2 over the partners of a case in
+    place of h_ii, and the lower number counts. ``method="exact"`` has no such limit.
 
     The sum over pairs is exact in any case. The sum over triples is the trace of the cube of H0, the
     matrix of h with a zero diagonal. Half of the random vectors V find a subspace Q in which H0 V lies
@@ -121,7 +122,10 @@ class Pearson(Method):
         k2 = 2.0 * trace.squares / (n * (n - 1.0))
         share = 8.0 / (n * (n - 1.0) * (n - 2.0))
         k3 = share * trace.triples
+        # h_ii know nothing of who meets whom: among many that are alone, few may be all of the statistic.
         effective = effective_cases(setup)
+        if trace.squares > 0.0:
+            effective = min(effective, trace.carriers)
         if effective < FEWEST_EFFECTIVE:
             advise(
                 f"n SKCE_u is carried by few cases: it varies as that of {effective:.2g} cases of {n} would, "

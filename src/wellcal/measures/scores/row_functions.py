@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.chunks import rows_within, told_chunks
+from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.domains import real, simplex
 from wellcal._arrays.namespaces import (
     Array,
@@ -116,7 +117,8 @@ def _in_torch(result: Array, derivatives: Any, leaves: list[Array], y: Array) ->
         return result
     for array, slope in zip(arrays, derivatives(arrays), strict=True):
         if array.requires_grad:
-            result = result + _row_sums(slope * (array - array.detach()))
+            moving = right_derivatives(array, 1, "the parameters of this score")
+            result = result + _row_sums(slope * (moving - array.detach()))
     return result
 
 
