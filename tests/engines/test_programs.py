@@ -351,3 +351,16 @@ def test_a_kernel_that_may_hold_more_than_its_fields_is_compiled_anew(monkeypatc
     for factor in (1.0, 3.0):
         monkeypatch.setattr(Hidden, "factor", factor)
         assert_agrees(y, pred, kernel=ExpDistance(Wasserstein()) @ Hidden())
+
+
+def test_default_scales_of_traced_counts_are_programs_of_one_size() -> None:
+    """Each tile of pairs was a part of the program: 120 counts took more than 45 seconds to compile."""
+
+    def scale(rate: Any) -> Any:
+        return wc.default_kernel(wc.Poisson(rate)).predictions.lengthscale
+
+    rates = [np.exp(np.random.default_rng(0).normal(size=n)) for n in (20, 90)]
+    sizes = {jax.make_jaxpr(scale)(rate).pretty_print(use_color=False).count("\n") for rate in rates}
+    assert len(sizes) == 1
+    for rate in rates:
+        assert float(jax.jit(scale)(rate)) == pytest.approx(scale(rate), rel=1e-9)

@@ -21,6 +21,7 @@ from wellcal._arrays.namespaces import (
     concat_rows,
     from_numpy,
     handed_over,
+    is_jax,
     is_numpy,
     is_on_accelerator,
     is_torch,
@@ -32,7 +33,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
+from wellcal._arrays.rows import Rows, arrays_of, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import MANY_CASES, one_blas_thread
 from wellcal.expectations.bilinear import Distance, room_of
 from wellcal.expectations.decompose import components_of
@@ -336,16 +337,39 @@ def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions)
     parts: list[Array] = []
     if is_on_accelerator(first_array(rows)):
         return _median_on_device(prepared, rows, predictions)
+    shape = tile_shape(room_of(prepared), 2 * budget.cache)
+    if is_jax(xp) and n > min(shape) and any(map(is_traced, arrays_of(rows))):
+        return _median_in_a_loop(prepared, rows, predictions, shape)
     with (
         one_blas_thread() if n > MANY_CASES else nullcontext()
     ):  # tiles fit the cache, and are too small for more
-        for i, j in triangle_tiles(0, n, *tile_shape(room_of(prepared), 2 * budget.cache)):
+        for i, j in triangle_tiles(0, n, *shape):
             block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
             block = xp.reshape(block, (-1,))
             if i.stop > j.start:
                 block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
             parts.append(block)
     return _median(xp.concat(parts) if len(parts) > 1 else parts[0])
+
+
+def _median_in_a_loop(
+    prepared: Distance, rows: Rows, predictions: Predictions, shape: tuple[int, int]
+) -> Array:
+    """The same where JAX traces: one tile is compiled, and not each of them by itself."""
+    jax = sys.modules["jax"]
+    xp, n = predictions.xp, len(predictions)
+    ops, fixed = ops_for(xp), map_rows(stop_gradient, rows)
+    height, width = (min(side, n) for side in shape)
+
+    def values(corner: Array) -> Array:
+        left, right = corner[0] + xp.arange(height), corner[1] + xp.arange(width)
+        a, b = (slice_rows(fixed, xp.minimum(cases, n - 1)) for cases in (left, right))
+        counts = (left[:, None] < right) & (right < n)
+        return xp.where(counts, prepared.tile(ops, a, b), np.inf)
+
+    corners = [(i.start, j.start) for i, j in triangle_tiles(0, n, height, width)]
+    found = jax.lax.map(values, xp.asarray(corners))
+    return _median(xp.reshape(found, (-1,)), n * (n - 1) // 2)
 
 
 def _median_on_device(prepared: Distance, rows: Rows, predictions: Predictions) -> Array:
