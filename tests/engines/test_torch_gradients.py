@@ -371,6 +371,15 @@ ONCE: dict[str, tuple[str, Function[[Any], Any], np.ndarray]] = {
         ),
         COV,
     ),
+    "locations": (
+        "locations of vectors of PowerExponential",
+        lambda x: wc.skce(
+            EQUAL[:, :2],
+            wc.PowerExponential(x, shape=torch.ones(3), cov=COV),
+            expectations=wc.Lowering(points=32),
+        ),
+        EQUAL[:, :2] + 0.1,
+    ),
     "rotations": (
         "covariances under the Wasserstein metric",
         lambda x: wc.skce(

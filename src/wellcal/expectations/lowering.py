@@ -301,6 +301,7 @@ def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
         return _by_quantiles(predictions, nodes)
     values = _elliptical_atoms(predictions, _sobol(points, predictions.event_shape[0] + 1))
     predictions = predictions.with_fields(
+        loc=right_derivatives(predictions.loc, 1, "locations of vectors of PowerExponential"),
         shape=right_derivatives(predictions.shape, 1, "the shape of PowerExponential"),
         chol=right_derivatives(predictions.chol, 1, "matrices of PowerExponential"),
     )
