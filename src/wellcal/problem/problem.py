@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from wellcal._arrays.checks import described
-from wellcal._arrays.chunks import keep_freed_memory
+from wellcal._arrays.chunks import in_chunks, keep_freed_memory
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
@@ -235,11 +235,19 @@ class Problem:
 
     def diagonal(self) -> Array:
         """h_ii, ``(n,)``. For draws, pairs of a draw with itself are left out."""
-        own = self
-        if all(isinstance(array, np.ndarray) for array in self.arrays):
-            own = replace(self, xp=namespace())  # n values are had where the rows are
-        value = own.paired(self.rows, self.rows)
+        value = self.own_values()
         return value if self.self_correction is None else value + self.self_correction()
+
+    def own_values(self) -> Array:
+        """h_ii, ``(n,)``, with pairs of a draw with itself; in NumPy for some cases at a time."""
+        if not all(isinstance(array, np.ndarray) for array in self.arrays):
+            return self.paired(self.rows, self.rows)
+        own = replace(self, xp=namespace())  # n values are had where the rows are
+        chunks = list(in_chunks(self.n, _OWN_NUMBERS))
+        if len(chunks) < 2:
+            return own.paired(self.rows, self.rows)
+        parts = (slice_rows(self.rows, cases) for cases in chunks)
+        return np.concatenate([own.paired(rows, rows) for rows in parts])
 
 
 def _total(parts: list[Array]) -> Array:
@@ -358,6 +366,7 @@ def _redrawn(
 
 
 _LARGE = 1000  # cases, from which arrays are large enough to come straight from the system
+_OWN_NUMBERS = 100  # that a case takes on the way to its h_ii, or about so many
 
 
 def outline(targets: Array, predictions: Predictions, kernel: Kernel) -> Problem:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal._arrays.rows import slice_rows
 from wellcal.problem.problem import Problem
 
 _FEW_SAY_MOST = 100.0  # times the mean of h_ii
-_NUMBERS = 100  # that a case takes on the way, or about so many
 
 
 def chances_by(*sizes: Array) -> NDArray:
@@ -50,8 +47,5 @@ def uneven_chances(problem: Problem) -> NDArray | None:
     None where no case says much more than others: any are as good as others then. h_ij^2 is at most
     h_ii h_jj, so that what some pairs are off by may be most of what all are, and hardly ever seen.
     """
-    own = np.empty(problem.n)
-    for cases in in_chunks(problem.n, _NUMBERS):
-        rows = slice_rows(problem.rows, cases)
-        own[cases] = to_numpy(problem.paired(rows, rows))
+    own = problem.own_values()
     return chances_by(np.ones(problem.n), own) if few_say_most(own) else None
