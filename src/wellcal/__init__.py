@@ -245,7 +245,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _SUBPACKAGES or name == "binned":  # the latter is deprecated: what is in it warns
+    if name in _SUBPACKAGES:
         try:
             return importlib.import_module(f"wellcal.{name}")
         except ModuleNotFoundError as missing:

@@ -118,12 +118,3 @@ def test_gradient() -> None:
 def test_errors(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
-
-
-def test_old_names_warn() -> None:
-    with pytest.warns(DeprecationWarning, match=r"local_discrepancy\(at=\.\.\.\).*\(locations=\.\.\.\)"):
-        found = local_discrepancy(Y, PRED, at=PRED[:2], kernel=KERNEL)  # pyright: ignore[reportCallIssue]
-    with pytest.warns(DeprecationWarning, match=r"LocalDiscrepancy\.at .*LocalDiscrepancy\.locations"):
-        assert found.at is found.locations
-    assert "at" not in found.to_dict()
-    assert "locations" in found.to_dict()

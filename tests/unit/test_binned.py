@@ -260,12 +260,3 @@ def test_gradients_see_bins_as_constants() -> None:
     p = torch.tensor(P, requires_grad=True)
     ece(torch.tensor(HIT), p, n_bins=2).value.backward()
     assert_allclose(p.grad, np.array([-0.2, -0.2, 0.2, 0.2, 0.2]), rtol=1e-13)
-
-
-def test_the_old_module_still_works_and_names_the_new_place() -> None:
-    with pytest.warns(DeprecationWarning, match=r"wellcal\.binned\.UniformBins .* use wellcal\.UniformBins"):
-        assert wc.binned.UniformBins is UniformBins  # pyright: ignore
-    with pytest.warns(DeprecationWarning, match=r"use wellcal\.ece"):
-        from wellcal.binned import ece as old  # pyright: ignore
-    assert old is ece
-    assert "binned" not in wc.__all__

@@ -175,12 +175,6 @@ def test_the_monitor_asks_its_engine() -> None:
     assert monitor.log_e_value == pytest.approx(usual.log_e_value, rel=1e-12)
 
 
-def test_the_old_name_of_the_choice_warns() -> None:
-    with pytest.warns(DeprecationWarning, match=r"engines\.get_engine is deprecated.*engines\.choose_engine"):
-        old: Any = wc.engines.get_engine  # pyright: ignore[reportAttributeAccessIssue]
-    assert old("tiled") is choose_engine("tiled")
-
-
 class Refusing(Tiled):
     """Supports nothing."""
 

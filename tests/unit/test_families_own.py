@@ -440,32 +440,28 @@ def test_mistakes_are_caught(members: dict[str, Any], law: str) -> None:
     assert caught.value.law == law
 
 
-def test_a_family_of_the_first_version_works_and_warns() -> None:
-    """As the documentation had it: arrays by name, and a sampler with an underscore."""
-    with pytest.warns(DeprecationWarning, match="OldLogistic") as seen:
+def test_a_family_without_declared_parameters_conforms() -> None:
+    """Arrays by name, whose values nothing checks."""
 
-        @dataclass(frozen=True, repr=False, eq=False)
-        class OldLogistic(wc.Predictions):
-            loc: Any
-            scale: Any
-            _arrays = ("loc", "scale")
+    @dataclass(frozen=True, repr=False, eq=False)
+    class PlainLogistic(wc.Predictions):
+        loc: Any
+        scale: Any
+        array_fields = ("loc", "scale")
 
-            def cdf(self, y: Any) -> Any:
-                return 1.0 / (1.0 + np.exp(-(y - self.loc) / self.scale))
+        def cdf(self, y: Any) -> Any:
+            return 1.0 / (1.0 + np.exp(-(y - self.loc) / self.scale))
 
-            def quantile(self, u: Any) -> Any:
-                with np.errstate(divide="ignore"):
-                    return self.loc + self.scale * (np.log(u) - np.log1p(-u))
+        def quantile(self, u: Any) -> Any:
+            with np.errstate(divide="ignore"):
+                return self.loc + self.scale * (np.log(u) - np.log1p(-u))
 
-            def _draw(self, rng: np.random.Generator, size: int) -> Any:
-                return rng.logistic(self.loc, self.scale, (size, len(self)))
+        def draw(self, rng: np.random.Generator, size: int) -> Any:
+            return rng.logistic(self.loc, self.scale, (size, len(self)))
 
-    assert [str(w.message).split(";")[1] for w in seen] == [
-        " use OldLogistic.array_fields",
-        " use OldLogistic.draw",
-    ]
-    assert {w.filename for w in seen} == {__file__}
-    report = check_predictions(OldLogistic(np.linspace(-1.0, 1.0, 10), np.linspace(0.5, 2.0, 10)), draws=1000)
+    report = check_predictions(
+        PlainLogistic(np.linspace(-1.0, 1.0, 10), np.linspace(0.5, 2.0, 10)), draws=1000
+    )
     assert len(report.passed) == 8
 
 

@@ -873,12 +873,9 @@ def test_status_is_shown_and_handed_on():
     assert resumed.update(Y[5:], PRED[5:]) == detector.update(Y[5:], PRED[5:])
 
 
-def test_old_names_still_work_and_old_files_say_why_not():
+def test_old_files_are_refused_with_a_reason():
     monitor = small(kernel=KERNEL)
-    with pytest.warns(DeprecationWarning, match=r"MonitorStatus\.n_samples"):
-        assert monitor.update(Y[:20], PRED[:20]).n_cases == 20
-    with pytest.warns(DeprecationWarning, match=r"Monitor\.n_samples"):
-        assert monitor.n_cases == 20
+    monitor.update(Y[:20], PRED[:20])
     for earlier in ("wellcal monitor 1", "wellcal monitor 2", "wellcal monitor 3"):
         with pytest.raises(ValueError, match="its evidence cannot be continued; start a new monitor"):
             Monitor.from_dict({**monitor.to_dict(), "format": earlier})

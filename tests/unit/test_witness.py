@@ -579,25 +579,6 @@ def test_bad_cases():
         witness(np.where(np.arange(N) == 3, np.nan, Y), PRED, **FAST)
 
 
-# -- old names -----------------------------------------------------------------------------------------
-
-
-def test_old_names_work_and_warn():
-    at = wc.Normal(np.zeros(2), np.ones(2)), np.array([-1.5, 1.5])
-    new = witness(Y, PRED, locations=at, alpha=0.1, **FAST)
-    with pytest.warns(DeprecationWarning, match=r"witness\(locations="):
-        old = witness(Y, PRED, at=at, alpha=0.1, **FAST)
-    with pytest.warns(DeprecationWarning, match=r"witness\(alpha="):
-        old = witness(Y, PRED, at, level=0.1, **FAST)
-    np.testing.assert_array_equal(old.high, new.high)
-    with pytest.warns(DeprecationWarning, match=r"Witness\.locations"):
-        assert old.at[0] is at[0]
-    with pytest.warns(DeprecationWarning, match=r"Witness\.alpha"):
-        assert old.level == 0.1
-    with pytest.warns(DeprecationWarning, match=r"Group\.n_samples"):
-        assert old.groups[0].n_cases == old.groups[0].n_samples
-
-
 @pytest.mark.parametrize("seed", [0, 3])
 def test_told_groups_show_what_is_told_of_them(seed):
     """Cases that are told to be too high do not belong to a group that is too low, short as its name were."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wellcal._arrays.deprecation import renamed_names
 from wellcal.engines.base import Engine, Support
 from wellcal.engines.choose import choose_engine, register_engine
 from wellcal.engines.fused import Fused
@@ -15,5 +14,3 @@ register_engine(Linear(), priority=1.0, fewest=FEWEST_ON_A_LINE)
 register_engine(Fused(), priority=2.0, fewest=FEWEST)
 
 __all__ = ["Engine", "Fused", "Linear", "Support", "Tiled", "choose_engine", "register_engine"]
-
-__getattr__ = renamed_names(__name__, {"get_engine": "wellcal.engines.choose_engine"})

@@ -4,7 +4,6 @@
 its `method`. A test of your own derives from :class:`Method`.
 """
 
-from wellcal._arrays.deprecation import renamed_names
 from wellcal.hypotests._calibration_test import calibration_test
 from wellcal.hypotests._plan import PowerPlan, plan
 from wellcal.hypotests.findings.finding import Finding
@@ -58,5 +57,3 @@ __all__ = [
     "plan",
     "target_sets",
 ]
-
-__getattr__ = renamed_names(__name__, {"Gamma": "wellcal.hypotests.GammaMoments"})

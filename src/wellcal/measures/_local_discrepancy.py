@@ -11,7 +11,6 @@ import numpy as np
 
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.chunks import told_chunks
-from wellcal._arrays.deprecation import renamed_arguments, renamed_attribute
 from wellcal._arrays.large_matrices import SMALL, solved
 from wellcal._arrays.namespaces import Array, concat_rows, is_numpy, is_traced, namespace, to_numpy
 from wellcal._arrays.ops import ops_for
@@ -67,8 +66,6 @@ class LocalDiscrepancy(Presentable):
     kernel: Kernel
     provenance: dict[str, Any]
 
-    at = renamed_attribute("at", "locations")
-
     def __len__(self) -> int:
         return len(self.locations)
 
@@ -103,7 +100,6 @@ class LocalDiscrepancy(Presentable):
         return [("kernel", repr(self.kernel))]
 
 
-@renamed_arguments(at="locations")
 @reported
 def local_discrepancy(
     y: object,

@@ -8,7 +8,6 @@ import numpy as np
 
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import check_size, rows_within
-from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import Listener, Progress, as_progress, reported
@@ -191,8 +190,6 @@ class Monitor(Kept):
     def n_samples(self) -> int:
         """Cases seen."""
         return self._state.n_samples
-
-    n_cases = renamed_attribute("n_cases", "n_samples")
 
     @property
     def e_value(self) -> float:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, flag, listed, number, optional, text, whole
@@ -62,8 +61,6 @@ class MonitorStatus(Presentable):
     restarted: int = 0
 
     added: ClassVar[Mapping[str, Any]] = {"refused": None, "restarted": 0}
-
-    n_cases = renamed_attribute("n_cases", "n_samples")
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}

@@ -15,7 +15,6 @@ from wellcal._arrays.checks import (
     plain_array,
     real_array,
 )
-from wellcal._arrays.deprecation import warn_renamed
 from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.labels import Labels, in_order_of
 from wellcal._arrays.namespaces import (
@@ -43,14 +42,6 @@ from wellcal.predictions.selection import checked_index, is_mask, outside_of_bat
 from wellcal.predictions.ties import Ties
 
 FAMILIES: list[type[Predictions]] = []
-
-_RENAMED = {
-    "_arrays": "array_fields",
-    "_children": "batch_fields",
-    "_draw": "draw",
-    "_continuous": "continuous",
-}
-"""What families of a user's own defined under these names before."""
 
 
 class Predictions(Distributions):
@@ -138,10 +129,6 @@ class Predictions(Distributions):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = vars(cls)
-        for old, new in _RENAMED.items():
-            if old in own and new not in own:
-                warn_renamed(f"{cls.__name__}.{old}", f"{cls.__name__}.{new}")
-                setattr(cls, new, own[old])
         if declared := declared_in(own):
             cls.parameter_fields = {**cls.parameter_fields, **declared}
             if "array_fields" not in own:

@@ -10,7 +10,6 @@ import numpy as np
 
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import in_chunks
-from wellcal._arrays.deprecation import renamed_arguments
 from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, is_array
 from wellcal._arrays.ownership import own_copy
@@ -46,7 +45,6 @@ _ROUNDING = 1e-12  # of a sum over cases, relative to the sum of what is subtrac
 
 
 @handed_over
-@renamed_arguments(at="locations", level="alpha")
 @reported
 def witness(
     y: object,

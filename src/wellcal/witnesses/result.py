@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from wellcal._arrays.checks import probability
-from wellcal._arrays.deprecation import renamed_attribute
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import (
@@ -124,7 +123,6 @@ class Group(Presentable):
         """What the direction measures in each of the cases, less its expectation; None where nobody knows."""
         return self.__dict__.get("_deviations")
 
-    n_cases = renamed_attribute("n_cases", "n_samples")
     not_read: ClassVar[tuple[str, ...]] = ("n_samples", "at_floor")
 
     def to_dict(self) -> dict[str, Any]:
@@ -223,8 +221,6 @@ class Witness(Presentable):
     provenance: dict[str, Any] = field(default_factory=lambda: {})
 
     not_read: ClassVar[tuple[str, ...]] = ("statements", "location_targets", "at_floor")
-    at = renamed_attribute("at", "locations")
-    level = renamed_attribute("level", "alpha")
 
     @property
     def statements(self) -> tuple[str, ...]:

@@ -188,15 +188,3 @@ def test_classes_that_are_no_dataclasses_have_no_options() -> None:
     assert Plain(0.5) != Plain(0.5)
     with pytest.raises(ValueError, match="locations has no meaning for method='Plain'"):
         run(Plain(0.5), locations=3)
-
-
-# -- a name that changed --------------------------------------------------------------------------
-
-
-def test_gamma_is_called_gamma_moments() -> None:
-    with pytest.warns(DeprecationWarning, match=r"hypotests\.Gamma is deprecated.*GammaMoments"):
-        old = hypotests.Gamma
-    assert old is hypotests.GammaMoments
-    assert METHODS["gamma"] is old
-    with pytest.raises(AttributeError, match="Delta"):
-        _ = hypotests.Delta
