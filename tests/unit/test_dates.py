@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import wellcal as wc
-from wellcal._arrays.dates import date_text, read_dates, round_date, with_dates
+from wellcal.columns.dates import date_text, read_dates, round_date, with_dates
 from wellcal.reporting.segmenting import segments_from
 
 N = 400

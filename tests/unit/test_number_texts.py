@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow.csv as csv
 import pytest
 
-from wellcal._arrays.frames import Table
-from wellcal._arrays.number_texts import SAYS_MISSING, about_comma, says_number
+from wellcal.columns.frames import Table
+from wellcal.columns.number_texts import SAYS_MISSING, about_comma, says_number
 from wellcal.reading import ReadError, read_cases
 
 SPELLINGS = [

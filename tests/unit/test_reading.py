@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wellcal as wc
-from wellcal._arrays.frames import Table
+from wellcal.columns.frames import Table
 from wellcal.reading import (
     FORMATS,
     ReadError,

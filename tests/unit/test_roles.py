@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wellcal as wc
-from wellcal._arrays.frames import Table
+from wellcal.columns.frames import Table
 from wellcal.extend import family, parameter, positive
 from wellcal.predictions.guessing import role_from_text, target_columns
 from wellcal.predictions.roles import known_roles, resolve

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from wellcal._arrays.frames import Table
+from wellcal.columns.frames import Table
 from wellcal.reading import drop_missing
 
 

@@ -30,7 +30,6 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     with_type,
 )
-from wellcal._arrays.number_texts import says_number
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError
 
 LEAST, MOST = 1e-152, 1e151
@@ -163,12 +162,20 @@ def _check_in_memory(x: Any, name: str) -> None:
         raise TypeError(f"{name} is a quantised tensor; give {name}.dequantize()")
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _numeric(array: Array, name: str) -> Array:
     """An array of NumPy that holds numbers of another kind: objects that are numbers become floats."""
     kind = array.dtype.kind
     if kind in "US" and array.size:
         texts = array.astype(str).ravel().tolist()
-        first = next((k for k, text in enumerate(texts) if not says_number(text)), 0)
+        first = next((k for k, text in enumerate(texts) if not _is_number(text)), 0)
         raise RowTypeError(
             f"{name} must be numeric, not texts, found dtype {array.dtype} with "
             f"{described(texts[first])} in ",

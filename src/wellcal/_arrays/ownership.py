@@ -7,7 +7,6 @@ from typing import Any, cast
 import array_api_compat as compat
 import numpy as np
 
-from wellcal._arrays.labels import labels_of
 from wellcal._arrays.namespaces import has, is_array, namespace
 
 
@@ -34,7 +33,7 @@ def own_copy(x: Any) -> Any:
         if compat.is_torch_array(x):
             return x.clone()
         return x if compat.is_jax_array(x) else namespace(x).asarray(x, copy=True)
-    if labels_of(x) is not None or (has(x, "__array__") and not isinstance(x, np.generic)):
+    if has(x, "__array__") and not isinstance(x, np.generic):
         try:
             return np.array(x)
         except Exception:  # what is wrong with it is said where it is checked

@@ -45,7 +45,7 @@ def run(given: ReadOptions, options: TestOptions, names: Names = None) -> None:
 
 def names_of(text: str | None) -> list[str] | None:
     """Names of models, as they are written with commas."""
-    from wellcal._arrays.selecting import listed
+    from wellcal.columns.selection import listed
 
     return None if text is None else listed(text)
 

@@ -37,7 +37,7 @@ def _role(given: ReadOptions, keyword: str, text: str) -> dict[str, Any]:
 
 
 def _options(given: ReadOptions) -> dict[str, Any]:
-    from wellcal._arrays.selecting import listed
+    from wellcal.columns.selection import listed
 
     found: dict[str, Any] = {"sort": True} if given.sort else {}
     for name in ("classes", "grades"):
@@ -110,7 +110,7 @@ def read(
 
 def _family(given: ReadOptions) -> str | None:
     """The role of the predictions; of a file that is not small it is guessed from its first rows."""
-    from wellcal._arrays.frames import Table
+    from wellcal.columns.frames import Table
     from wellcal.predictions.guessing import guess_roles
     from wellcal.reading import read_batches
     from wellcal.reading.sizes import file_size
@@ -174,7 +174,7 @@ def column_of(cases: Any, name: str | None) -> Any:
 
 def segment_columns(cases: Any, given: ReadOptions) -> dict[str, Any] | None:
     """Labels of segments by the name of their column, or None."""
-    from wellcal._arrays.selecting import listed
+    from wellcal.columns.selection import listed
 
     known: Mapping[str, Any] = cases.others
     names = [name for text in given.segments or () for name in ([text] if text in known else listed(text))]

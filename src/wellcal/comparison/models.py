@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.labels import take_cases
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.progress import Stages
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import DEFAULT_SEED, as_generator
 from wellcal._arrays.special import LEAST_PROBABILITY
+from wellcal.columns.labels import take_cases
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.pooling import TWO, pooled_kernel
 from wellcal.comparison.sizes import (

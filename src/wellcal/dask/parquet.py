@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, cast
 
 from dask.utils import natural_sort_key
 
-from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.row_errors import retell
-from wellcal._arrays.selecting import select
+from wellcal.columns.frames import Table, shown_names
+from wellcal.columns.selection import select
 from wellcal.dask.building import MadeOfColumns, Parts, Unmade
 from wellcal.dask.partitioned import Partitioned
 from wellcal.predictions.class_names import ordered_categories

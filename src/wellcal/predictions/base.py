@@ -16,7 +16,6 @@ from wellcal._arrays.checks import (
     real_array,
 )
 from wellcal._arrays.domains import Domain, real
-from wellcal._arrays.labels import Labels, in_order_of
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
@@ -34,6 +33,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
+from wellcal.columns.labels import Labels, in_order_of
 from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
 from wellcal.predictions.construction import Coordinates, all_plain, coordinates_in_order, keeping, lent

@@ -7,9 +7,9 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import plain_array
-from wellcal._arrays.labels import in_order_of, labels_of, same_labels, shown_label
 from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.row_errors import Row, RowError
+from wellcal.columns.labels import in_order_of, labels_of, same_labels, shown_label
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_truth_first

@@ -10,10 +10,10 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import is_missing, label_array, plain_array, real_array
-from wellcal._arrays.frames import shown_names
 from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
-from wellcal._arrays.number_texts import says_number
 from wellcal._arrays.ownership import own_copy
+from wellcal.columns.frames import shown_names
+from wellcal.columns.number_texts import says_number
 
 _SHOWN = 6  # names that an error lists
 _WRITTEN = ("nan", "None")  # what NumPy makes of missing labels in a list of texts

@@ -13,10 +13,10 @@ import numpy as np
 
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.domains import simplex
-from wellcal._arrays.labels import Labels, common_labels
 from wellcal._arrays.namespaces import attribute, is_array, is_traced, to_numpy
 from wellcal._arrays.ownership import freeze, own_copy, read_only
 from wellcal._arrays.parameters import is_number
+from wellcal.columns.labels import Labels, common_labels
 from wellcal.predictions.class_names import column_names
 from wellcal.predictions.fields import Parameter
 

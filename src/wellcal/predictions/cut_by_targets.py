@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.frames import is_frame
 from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
+from wellcal.columns.frames import is_frame
 
 SEGMENTS = (
     "cases that are cut by their outcome differ from their predictions however good these are, so that every "

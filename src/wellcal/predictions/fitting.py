@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.frames import Table
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.number_texts import says_number
-from wellcal._arrays.selecting import Selection
-from wellcal.predictions.column_names import class_labels, only_texts
+from wellcal.columns.column_names import class_labels, only_texts
+from wellcal.columns.frames import Table
+from wellcal.columns.number_texts import says_number
+from wellcal.columns.selection import Selection
 from wellcal.predictions.discrete import Bernoulli
 from wellcal.predictions.roles import ColumnReading
 from wellcal.predictions.rounded_sums import rounding_bias

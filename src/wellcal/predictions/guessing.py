@@ -14,9 +14,9 @@ import numpy as np
 
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.domains import whole_numbers
-from wellcal._arrays.frames import Table, shown_names
-from wellcal._arrays.selecting import listed, select
-from wellcal.predictions.column_names import level_of
+from wellcal.columns.column_names import level_of
+from wellcal.columns.frames import Table, shown_names
+from wellcal.columns.selection import listed, select
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.fitting import (
     EXACT,

@@ -11,8 +11,8 @@ import numpy as np
 
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.number_texts import says_number
 from wellcal._arrays.row_errors import RowError, retell
+from wellcal.columns.number_texts import says_number
 
 _ROUNDED = 0.05  # how far sums of probabilities are from one where these were rounded, or cut
 _PERCENTS = 2.0  # how far sums of percentages are from 100 then

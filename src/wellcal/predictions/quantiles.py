@@ -9,10 +9,10 @@ import numpy as np
 
 from wellcal._arrays.checks import check_rows, flag, one_of, real_array
 from wellcal._arrays.domains import Domain
-from wellcal._arrays.labels import labelled_rows, labels_of
 from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, is_traced, namespace, to_numpy
 from wellcal._arrays.special import draw_index, gather, integer_dtype
+from wellcal.columns.labels import labelled_rows, labels_of
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter

@@ -17,13 +17,13 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.frames import Table, shown_names
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.parameters import is_number
 from wellcal._arrays.row_errors import retell
-from wellcal._arrays.selecting import Selection, select
+from wellcal.columns.column_names import class_labels, free_name, labels_like, levels
+from wellcal.columns.frames import Table, shown_names
+from wellcal.columns.selection import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
-from wellcal.predictions.column_names import class_labels, free_name, labels_like, levels
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.rounded_sums import with_sum_one
 from wellcal.predictions.samples import Samples

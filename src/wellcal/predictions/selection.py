@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import check_same_length, described, plain_array
-from wellcal._arrays.labels import labels_of
 from wellcal._arrays.namespaces import Array, attribute, is_array, is_traced, namespace, to_numpy
+from wellcal.columns.labels import labels_of
 
 
 def is_mask(index: Any) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.frames import MissingValuesError, Table, missing_values, shown_names
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.selecting import Selection, apart, select
+from wellcal.columns.frames import MissingValuesError, Table, missing_values, shown_names
+from wellcal.columns.selection import Selection, apart, select
 from wellcal.predictions import Bernoulli, Predictions
 from wellcal.predictions.cut_by_targets import GROUPS, SEGMENTS
 from wellcal.predictions.fitting import called_in_full

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.frames import Table
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.selecting import select
+from wellcal.columns.frames import Table
+from wellcal.columns.selection import select
 
 
 class NothingLeftError(ValueError):

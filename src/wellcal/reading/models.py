@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.frames import Table
 from wellcal._arrays.namespaces import NDArray
+from wellcal.columns.frames import Table
 from wellcal.predictions import Predictions
 from wellcal.predictions.roles import ColumnReading
 from wellcal.reading.cases import OTHER_COLUMNS, found_columns, further_columns, kinds_of, taken_cases

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wellcal._arrays.number_texts import says_number
+from wellcal.columns.number_texts import says_number
 from wellcal.reading.errors import ReadError
 
 

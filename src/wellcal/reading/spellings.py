@@ -6,7 +6,7 @@ import io
 import re
 from typing import Any
 
-from wellcal._arrays.number_texts import SAYS_MISSING
+from wellcal.columns.number_texts import SAYS_MISSING
 from wellcal.reading.errors import library
 
 _NOT_PLAIN = r"^\s*(\+|-?0[0-9]|[0-9]+[eE][0-9]+\s*$)"  # programs write exponents with a sign

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellcal._arrays.checks import whole_number
-from wellcal._arrays.frames import shown_names
 from wellcal._arrays.row_errors import RowError
-from wellcal._arrays.selecting import unknown_column
+from wellcal.columns.frames import shown_names
+from wellcal.columns.selection import unknown_column
 from wellcal.reading.arrays import array_table
 from wellcal.reading.errors import ReadError, library, no_rows, reading
 from wellcal.reading.kinds import Kinds

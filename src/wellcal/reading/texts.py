@@ -12,9 +12,9 @@ from collections.abc import Generator
 from typing import Any
 
 from wellcal._arrays.advice import advise
-from wellcal._arrays.frames import shown_names
-from wellcal._arrays.number_texts import SAYS_MISSING
-from wellcal._arrays.selecting import unknown_column
+from wellcal.columns.frames import shown_names
+from wellcal.columns.number_texts import SAYS_MISSING
+from wellcal.columns.selection import unknown_column
 from wellcal.reading.errors import ReadError, library, no_rows, reading, short
 from wellcal.reading.kinds import ChangedKindError, Kinds
 from wellcal.reading.other_lines import comments, refuse_other_lines

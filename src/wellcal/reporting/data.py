@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.labels import Labels, in_order_of, labels_of
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
+from wellcal.columns.labels import Labels, in_order_of, labels_of
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.resampling.targets import users_form

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import plain_array
-from wellcal._arrays.frames import is_frame
-from wellcal._arrays.labels import labels_of
 from wellcal._arrays.namespaces import has, is_array, namespace
+from wellcal.columns.frames import is_frame
+from wellcal.columns.labels import labels_of
 from wellcal.predictions import (
     Bernoulli,
     Categorical,

@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import plain_array, real_array
-from wellcal._arrays.labels import labels_of
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.columns.labels import labels_of
 from wellcal.predictions.adapters._arrays import with_classes
 from wellcal.predictions.adapters._statsmodels import from_statsmodels, is_of_statsmodels
 from wellcal.predictions.adapters.registry import converted

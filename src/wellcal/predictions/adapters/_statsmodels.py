@@ -10,12 +10,12 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.checks import label_array
-from wellcal._arrays.frames import is_frame
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.columns.column_names import TRUTH, class_labels
+from wellcal.columns.frames import is_frame
 from wellcal.predictions.adapters._arrays import with_classes
 from wellcal.predictions.adapters.registry import converted
 from wellcal.predictions.base import Predictions
-from wellcal.predictions.column_names import TRUTH, class_labels
 from wellcal.predictions.discrete import Categorical
 from wellcal.predictions.normal import Normal
 from wellcal.predictions.scalar import StudentT

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.dates import by_its_clocks
-from wellcal._arrays.labels import Labels, labels_of
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.number_texts import about_comma, about_entry, commas_in, first_strange
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError
+from wellcal.columns.dates import by_its_clocks
+from wellcal.columns.labels import Labels, labels_of
+from wellcal.columns.number_texts import about_comma, about_entry, commas_in, first_strange
 
 _SHOWN = 6
 

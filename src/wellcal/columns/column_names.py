@@ -8,9 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from wellcal._arrays.frames import shown_names
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.number_texts import says_number
+from wellcal.columns.frames import shown_names
+from wellcal.columns.number_texts import says_number
 
 _LEVEL = re.compile(r"[^0-9]*?(\d*\.\d+|\d+(?:\.\d*)?)\s*(%?)", re.ASCII)
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)

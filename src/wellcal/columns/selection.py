@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from wellcal._arrays.frames import shown_names
+from wellcal.columns.frames import shown_names
 
 _SEPARATORS = "_-. "
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
