@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -25,7 +26,6 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.remembered import Remembered
 from wellcal._arrays.rows import NODE, Rows, arrays_of, map_rows, with_arrays
 from wellcal.expectations.rules.elements import (
     Element,
@@ -265,7 +265,7 @@ class CoordinateLines(NamedTuple):
     element: Normals
 
 
-_lines: Remembered[CoordinateLines] = Remembered(most=2**16)
+_lines: Memo[CoordinateLines] = Memo(most=2**16)
 
 
 def coordinate_lines(predictions: DiagonalNormal) -> CoordinateLines:
@@ -281,7 +281,7 @@ def coordinate_lines(predictions: DiagonalNormal) -> CoordinateLines:
         variances = (scale[0] ** 2,) * d if alike else tuple(scale**2)
         return CoordinateLines(lines, Normals(tuple(loc), variances))
 
-    return _lines.of(predictions, None, find, lambda found: found.parameters.size)
+    return _lines.get(predictions, None, find)
 
 
 @elementary(Normal, Normals)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.remembered import Remembered
 from wellcal.expectations.decompose import Components
 from wellcal.expectations.gaussian_features import FeatureGrid, mean_features, step_of
 from wellcal.expectations.needed_features import around, different, occupied_cells
@@ -20,7 +20,6 @@ from wellcal.expectations.nodes import in_order
 from wellcal.predictions import Predictions
 
 _BLOCK = 1024.0  # cells: origins are multiples of it, so that batches in one place share theirs
-_MAX_REMEMBERED = 8_000_000  # entries: 64 MB
 
 
 class Cells(NamedTuple):
@@ -52,7 +51,7 @@ class Cells(NamedTuple):
         return out
 
 
-_remembered: Remembered[Cells | None] = Remembered(_MAX_REMEMBERED)
+_cells_of_batches: Memo[Cells | None] = Memo()
 
 
 def cells_of(
@@ -81,11 +80,7 @@ def cells_of(
     def find() -> Cells | None:
         return _cells(len(family), parts, extents, lengthscale)
 
-    return _remembered.of(family, (key, lengthscale), find, _size)
-
-
-def _size(cells: Cells | None) -> int:
-    return 0 if cells is None else cells.mean.size
+    return _cells_of_batches.get(family, (key, lengthscale), find)
 
 
 def _cells(
@@ -128,7 +123,7 @@ def common_cells(lengthscale: float, batches: list[Cells], targets: list[NDArray
 
 # -- exact features --------------------------------------------------------------------------------
 
-_exact: Remembered[Cells] = Remembered(_MAX_REMEMBERED)
+_exact: Memo[Cells] = Memo()
 
 
 def exact_features(
@@ -161,4 +156,4 @@ def exact_features(
             origin / step, centres, in_order([(rows, mean_features(own, part)) for rows, part in parts]), 0.0
         )
 
-    return _exact.of(family, (grid.lengthscale, grid.origin), find, _size).on(grid)
+    return _exact.get(family, (grid.lengthscale, grid.origin), find).on(grid)

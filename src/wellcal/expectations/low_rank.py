@@ -18,8 +18,8 @@ from scipy.spatial.distance import cdist
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.equality import first_equal
+from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.remembered import Remembered
 from wellcal.expectations.nodes import Part, in_order
 from wellcal.predictions import Predictions
 
@@ -159,7 +159,7 @@ class Spanned(NamedTuple):
     mean: NDArray
 
 
-_remembered: Remembered[Spanned | None] = Remembered(most=8_000_000)  # entries: 64 MB
+_spanned: Memo[Spanned | None] = Memo()
 
 _NEGLIGIBLE = 1e-9  # weight of an atom, times its squared distance from the span, that changes no result
 _ROUNDS = 3
@@ -227,6 +227,4 @@ def spanned(
             features = _spanning(features, atoms())
         return None if features is None else Spanned(features, features.more_of_parts(atoms()))
 
-    return _remembered.of(
-        family, (key, lengthscale), find, lambda found: 0 if found is None else found.mean.size
-    )
+    return _spanned.get(family, (key, lengthscale), find)

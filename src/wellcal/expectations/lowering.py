@@ -21,13 +21,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.checks import positive_number, whole_number
 from wellcal._arrays.derivatives import right_derivatives
+from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -105,9 +105,7 @@ class Lowering:
         return 64 if self.points is None else self.points
 
 
-_remembered: WeakKeyDictionary[Predictions, dict[tuple[int, int], Atoms]] = WeakKeyDictionary()
-
-_MAX_REMEMBERED = 4_000_000  # atoms: 32 MB
+_atoms: Memo[Atoms] = Memo()
 
 
 def lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
@@ -116,12 +114,9 @@ def lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     Atoms of NumPy predictions are remembered as long as the predictions live: the kernel on
     predictions, the kernel on targets and their length scales all ask for them.
     """
-    if predictions.ops.differentiable or len(predictions) * max(nodes, points) > _MAX_REMEMBERED:
+    if predictions.ops.differentiable:
         return _lower(predictions, nodes, points)
-    known = _remembered.setdefault(predictions, {})
-    if (nodes, points) not in known:
-        known[nodes, points] = _lower(predictions, nodes, points)
-    return known[nodes, points]
+    return _atoms.get(predictions, (nodes, points), lambda: _lower(predictions, nodes, points))
 
 
 def _lower(predictions: Predictions, nodes: int, points: int) -> Atoms:

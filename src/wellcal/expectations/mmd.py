@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, NamedTuple, TypeAlias, cast
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.equality import first_equal
+from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import (
     Array,
     device_of,
@@ -59,24 +59,17 @@ def mean_discrepancy(
     if predictions.ops.differentiable:
         return _prepared(kernel, predictions, expectations, notes)
     key = (kernel, expectations, LOWERINGS.find(type(predictions)))
-    try:
-        known = _remembered.setdefault(predictions, {}).get(key)
-    except TypeError:  # a kernel that holds arrays has no hash
-        return _prepared(kernel, predictions, expectations, notes)
-    if known is not None:
-        notes.add(known[1])
-        return known[0]
-    own = Notes()
-    found = _prepared(kernel, predictions, expectations, own)
+
+    def prepare() -> tuple[MeanDiscrepancy, NormedRows, Notes]:
+        own = Notes()
+        return (*_prepared(kernel, predictions, expectations, own), own)
+
+    distance, rows, own = _discrepancies.get(predictions, key, prepare)
     notes.add(own)
-    if own.lowered and sum(array.size for array in arrays_of(found[1])) <= _MAX_REMEMBERED:
-        _remembered[predictions][key] = found, own
-    return found
+    return distance, rows
 
 
-_MAX_REMEMBERED = 8_000_000  # entries: 64 MB
-_Prepared: TypeAlias = "tuple[MeanDiscrepancy, NormedRows]"
-_remembered: WeakKeyDictionary[Predictions, dict[Any, tuple[_Prepared, Notes]]] = WeakKeyDictionary()
+_discrepancies: Memo[tuple[MeanDiscrepancy, NormedRows, Notes]] = Memo()
 
 
 def _prepared(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from wellcal._arrays.advice import advise
+from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -22,7 +23,6 @@ from wellcal._arrays.namespaces import (
     take_rows,
     to_numpy,
 )
-from wellcal._arrays.remembered import Remembered
 from wellcal.expectations import panels
 from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.lowering import (
@@ -123,7 +123,7 @@ FOR_FEATURES = Effort((32, 64, 128), 1e-7, 8192, even=False)
 _MAX_NODES = 4_000_000  # of all rows that are refined: 32 MB
 _TRACED_NODES = 64  # under tracing values cannot be looked at: a middling rule, and no estimate of its error
 
-_remembered: Remembered[Chosen] = Remembered(most=4_000_000)
+_chosen: Memo[Chosen] = Memo()
 
 
 def choose(
@@ -137,9 +137,7 @@ def choose(
     key = (kernel, options, points, effort, LOWERINGS.find(type(predictions)))
     if predictions.ops.differentiable:
         return find()
-    return _remembered.of(
-        predictions, key, find, lambda found: sum(part.atoms.weights.size for part in found.parts)
-    )
+    return _chosen.get(predictions, key, find)
 
 
 def choose_anew(

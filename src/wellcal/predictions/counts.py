@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import ClassVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import special
 
 from wellcal._arrays.domains import Domain, positive, spread, whole_numbers
 from wellcal._arrays.inversion import count_quantile
+from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, to_numpy
 from wellcal._arrays.special import (
     elementwise,
@@ -20,9 +20,7 @@ from wellcal._arrays.special import (
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.fields import family, parameter
 
-_remembered: WeakKeyDictionary[Predictions, dict[float, NDArray]] = WeakKeyDictionary()
-_LEVELS_REMEMBERED = 8
-_MOST_REMEMBERED = 100_000  # predictions: 6 MB
+_quantiles: Memo[NDArray] = Memo(most=100_000, keys=8)
 
 
 class _Counts(Predictions):
@@ -35,14 +33,9 @@ class _Counts(Predictions):
 
         Those at single levels are remembered: kernels and witnesses ask for quartiles again and again.
         """
-        if not isinstance(u, float) or not is_numpy(self.xp) or len(self) > _MOST_REMEMBERED:
+        if not isinstance(u, float) or not is_numpy(self.xp):
             return self._quantile(u)
-        known = _remembered.setdefault(self, {})
-        if u not in known:
-            while len(known) >= _LEVELS_REMEMBERED:
-                del known[next(iter(known))]
-            known[u] = self._quantile(u)
-        return known[u].copy()
+        return _quantiles.get(self, u, lambda: self._quantile(u)).copy()
 
     def _quantile(self, u: Array) -> Array:
         raise NotImplementedError

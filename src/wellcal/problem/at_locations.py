@@ -16,6 +16,7 @@ from itertools import product
 import numpy as np
 
 from wellcal._arrays.chunks import Chunk, budget, entries_for, in_chunks, rows_within
+from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -24,7 +25,6 @@ from wellcal._arrays.namespaces import (
     is_numpy,
     namespace,
 )
-from wellcal._arrays.placing import placed
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.plans import Notes
@@ -204,7 +204,7 @@ class LocationKernel:
             total: Array = 0.0
             for term in self.terms:
                 column = term.columns(targets[sets], slice(0, self.n))
-                weights = placed(term.weights, targets)
+                weights = on_device(term.weights, targets)
                 total = total + xp.stack([column(j) @ weights[:, j] for j in range(count)], axis=1)
             found.append(total)
         out = concat_rows(found)

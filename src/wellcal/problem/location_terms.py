@@ -10,6 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -22,7 +23,6 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import ops_for
-from wellcal._arrays.placing import placed
 from wellcal._arrays.rows import slice_rows
 from wellcal.expectations.bilinear import ElementForm
 from wellcal.expectations.decompose import (
@@ -116,7 +116,7 @@ class TensorTerm:
     def _columns_of_tensors(self, targets: Array, cases: slice) -> Column:
         """The same for numbers, or codes of classes, on a device."""
         if self.table is not None:
-            table, codes = placed(self.table, targets), self._codes(targets, cases)
+            table, codes = on_device(self.table, targets), self._codes(targets, cases)
             return lambda j: table[:, j][codes]
         ops, kernel = ops_for(namespace(targets)), cast("TargetKernel", self.kernel)
         own = (targets,) if targets.ndim == 2 else tuple(targets[:, :, c] for c in range(targets.shape[2]))

@@ -16,6 +16,7 @@ import numpy as np
 
 from wellcal._arrays.checks import described
 from wellcal._arrays.chunks import in_chunks, keep_freed_memory
+from wellcal._arrays.memo import keeping_large_values
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
@@ -27,7 +28,6 @@ from wellcal._arrays.namespaces import (
     take_rows,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.remembered import OneTask
 from wellcal._arrays.rows import Rows, arrays_of, slice_rows
 from wellcal.expectations.bilinear import FiniteForm, Form, cost_of, in_batches, room_of
 from wellcal.expectations.decompose import (
@@ -304,7 +304,7 @@ def prepare_checked(
     if len(predictions) < _LARGE:
         return _prepared(checked, predictions, chosen, expectations, like, few_pairs)
     keep_freed_memory()
-    with OneTask():
+    with keeping_large_values():
         return _prepared(checked, predictions, chosen, expectations, like, few_pairs)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import Array, NDArray, namespace
-from wellcal._arrays.placing import placed
 from wellcal._arrays.special import bounded_log_odds, bounded_probability, middle_ranks
 from wellcal.hypotests.parts.contrasts import add_orthogonal, weighted_products
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
@@ -76,10 +76,10 @@ class BinaryParts(Parts):
     def sums(self, targets: Array) -> Array:
         """Sums ``(r, k)`` of residuals times columns."""
         xp = namespace(targets)
-        columns, expected = (placed(x, targets) for x in (self.columns, self.expected))
+        columns, expected = (on_device(x, targets) for x in (self.columns, self.expected))
         events = xp.astype(targets, columns.dtype)
         if self.certain.any():
-            events = events - placed(self.certain, targets)
+            events = events - on_device(self.certain, targets)
         return events @ columns - expected
 
     def terms(self, targets: NDArray) -> Iterator[NDArray]:

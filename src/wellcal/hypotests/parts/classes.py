@@ -10,8 +10,8 @@ import numpy as np
 from scipy import linalg, special
 
 from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import Array, NDArray, device_of, is_numpy, namespace
-from wellcal._arrays.placing import placed
 from wellcal._arrays.special import bounded_log_odds, look_up
 from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length
 from wellcal.hypotests.resampling.smooth_tails import two_sided
@@ -99,9 +99,9 @@ class ClassParts(Parts):
     def _some(self, targets: Array) -> Array:
         xp = namespace(targets)
         surprisal, slope, expected = (
-            placed(x, targets) for x in (self.surprisal, self.slope, self.expected_slopes)
+            on_device(x, targets) for x in (self.surprisal, self.slope, self.expected_slopes)
         )
-        cells = targets + placed(self.first_cells, targets)
+        cells = targets + on_device(self.first_cells, targets)
         surprise = xp.sum(look_up(xp.reshape(surprisal, (-1,)), cells), axis=1)[:, None]
         counts, slopes = _by_class(targets, slope, cells)
         return xp.concat([surprise, counts, slopes - expected], axis=1)

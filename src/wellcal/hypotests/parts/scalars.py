@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from scipy import special
 
+from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import Array, NDArray, namespace
 from wellcal._arrays.ops import ops_for
-from wellcal._arrays.placing import placed
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, standardised
 from wellcal.hypotests.parts.polynomials import HERMITE, LEGENDRE, hermite, legendre
@@ -65,7 +65,7 @@ class ScalarParts(Parts):
     def _some(self, targets: Array) -> Array:
         z = self.standing(targets)
         xp = namespace(z)
-        columns = placed(self.columns.columns, z)
+        columns = on_device(self.columns.columns, z)
         found = [h @ columns for h in hermite(z)]
         found += [p @ columns for p in legendre(ops_for(xp).ndtr(z))]
         return xp.concat(found, axis=1)

@@ -7,9 +7,9 @@ from itertools import combinations
 
 import numpy as np
 
+from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import Array, NDArray, namespace
 from wellcal._arrays.ops import ops_for
-from wellcal._arrays.placing import placed
 from wellcal.hypotests.parts.contrasts import Contrasts
 from wellcal.hypotests.parts.part import Evaluated, Parts, in_sets, length, standardised
 from wellcal.hypotests.parts.polynomials import legendre
@@ -90,7 +90,7 @@ class VectorParts(Parts):
 
     def _some(self, targets: Array) -> Array:
         residuals = self.standardise(targets)
-        xp, columns = namespace(residuals), placed(self.columns.columns, residuals)
+        xp, columns = namespace(residuals), on_device(self.columns.columns, residuals)
         z = self._coordinates(residuals)
         # One coordinate after the other, with itself and those behind it: no more is in memory at a time.
         products = [(z[i, ...] * z[i:, ...]) @ columns for i in range(z.shape[0])]

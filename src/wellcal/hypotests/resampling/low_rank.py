@@ -20,8 +20,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from wellcal._arrays.chunks import budget, entries_for, in_chunks
+from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import Array, NDArray, concat_rows, device_of, is_numpy, namespace
-from wellcal._arrays.placing import placed
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
@@ -112,7 +112,7 @@ class _SomeTargets:
         xp, n = namespace(targets), int(targets.shape[1])
         count, features = self.to_features.shape
         of_predictions, lengths, to_features, mean = (
-            placed(array, targets)
+            on_device(array, targets)
             for array in (self.of_predictions, self.lengths, self.to_features, self.mean)
         )
         found: list[Array] = []
@@ -169,7 +169,7 @@ class _AllClasses:
         """Sums over pairs i != j, ``(r,)``, of tensors, one class after the other."""
         xp = namespace(targets)
         p, of_predictions, lengths, expected, squares = (
-            placed(array, targets)
+            on_device(array, targets)
             for array in (self.probabilities, self.of_predictions, self.lengths, self.expected, self.squares)
         )
         n, classes = p.shape
