@@ -14,7 +14,7 @@ from scipy import stats
 import wellcal as wc
 from wellcal import interval_coverage, pit
 from wellcal.measures.quantiles.coverage import clopper_pearson
-from wellcal.predictions.ties import counted_only
+from wellcal.predictions.quantile_ties import counted_only
 
 RNG = np.random.default_rng(50)
 N = 12

@@ -18,7 +18,6 @@ P = rng.uniform(0.1, 0.9, N)
 BOTH = np.column_stack([1.0 - P, P])
 HAPPENED = rng.random(N) < P
 NAMES = np.where(HAPPENED, "yes", "no")
-ROUNDED = r"; is it rounding\? give x\.clip\(0, 1\)$"
 
 
 def refusal(y: Any, pred: Any) -> str:
@@ -33,21 +32,15 @@ def test_a_column_of_probabilities_is_no_draw_and_no_vote() -> None:
 
 
 @pytest.mark.parametrize("tiny", [1e-16, 1e-9])
-def test_what_rounding_left_outside_is_shown_and_clipped(tiny: float) -> None:
+def test_what_rounding_left_outside_is_shown(tiny: float) -> None:
     below = np.vstack([BOTH[:-1], [-tiny, 1.0 + tiny]])
-    with pytest.raises(wc.RowError, match=rf"negative in row {N - 1}, column 0: found -1.e-.*{ROUNDED}"):
+    with pytest.raises(wc.RowError, match=rf"negative in row {N - 1}, column 0: found -1.e-"):
         wc.Categorical(below)
     assert len(wc.Categorical(below.clip(0, 1))) == N
-    with pytest.raises(wc.RowError, match=rf"in row 1: found 1\.0000000001{ROUNDED}"):
+    with pytest.raises(wc.RowError, match=r"in row 1: found 1\.0000000001; check"):
         wc.Bernoulli([0.5, 1.0 + 1e-10])
     with pytest.raises(wc.RowError, match=r"in row 1: found 3\.0000000001; counts are"):
         wc.nll([0.0, 3.0 + 1e-10], wc.Poisson([1.0, 1.0]))
-
-
-def test_logarithms_of_one_probability_are_not_called_logits_alone() -> None:
-    found = refusal(HAPPENED, np.log(P))
-    assert found.endswith("log probabilities? give np.exp(x); or logits? give 1 / (1 + np.exp(-x))")
-    assert "log probabilities" not in refusal(HAPPENED, np.log(P / (1.0 - P)))
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, polars.DataFrame, pyarrow.table])
@@ -72,11 +65,6 @@ def test_truth_values_beside_names_have_a_remedy() -> None:
 def test_predicted_names_are_no_numbers_to_be(made: Any) -> None:
     found = refusal(made(NAMES), made(NAMES[::-1]))
     assert "with 'yes' in row" in found or "with 'no' in row" in found
-    assert found.endswith(
-        "are these predicted classes? they do not say how sure the model is: give the "
-        "probability of each class"
-    )
-    assert "convert" not in found
     swapped = refusal(P, made(NAMES))
     assert "did you swap y and pred?" in swapped
     assert "convert" not in swapped
@@ -89,9 +77,8 @@ def test_the_first_text_that_is_no_number_is_named() -> None:
 
 
 def test_one_number_beside_another_is_a_point_prediction() -> None:
-    for y, pred in ((3.2, 4.1), (0.3, 0.1)):
-        with pytest.raises(wc.RowError, match=r"row 0: found .*; are these point predictions\?"):
-            wc.Monitor().update(y, pred)
+    with pytest.raises(wc.RowError, match=r"row 0: found .*; point predictions have no spread"):
+        wc.Monitor().update(3.2, 4.1)
     assert "percentages" in refusal(np.where(HAPPENED, 2, 1), 100.0 * P)
 
 
@@ -105,24 +92,6 @@ def test_a_row_of_any_library_is_a_single_case() -> None:
 def test_variances_in_the_place_of_a_covariance_are_told_where_they_belong(cov: Any) -> None:
     with pytest.raises(ValueError, match=r"cov must have shape \(4, 3, 3\), or \(3, 3\) .*DiagonalNormal"):
         wc.MultivariateNormal(np.zeros((4, 3)), cov)
-
-
-@pytest.mark.parametrize("y", [HAPPENED, HAPPENED.astype(float), HAPPENED.tolist()])
-def test_probabilities_of_two_classes_are_no_means_and_spreads(y: Any) -> None:
-    """They would be normal distributions, and the verdict one on these."""
-    question = r"add up to one.*; are these probabilities of two classes\? give wc\.Bernoulli\(p\)"
-    for pair in ((1.0 - P, P), (P.tolist(), (1.0 - P).tolist())):
-        for ask in (wc.calibration_test, wc.skce, wc.Monitor().update):
-            with pytest.raises(ValueError, match=question):
-                ask(y, pair)
-    with pytest.raises(ValueError, match=question):
-        wc.compare(y, {"a": (1.0 - P, P), "b": (P, 1.0 - P)})
-    certain = np.where(np.arange(N) == 3, 1.0, P)  # a spread of zero, of which something else is said
-    assert "of two classes" in refusal(y, (certain, 1.0 - certain))
-    for pair in ((np.zeros(N), np.ones(N)), (P, P)):
-        values = np.asarray(y, float)
-        assert float(wc.crps(values, pair)) == float(wc.crps(values, wc.Normal(*pair)))
-    assert float(wc.crps(P, (1.0 - P, P))) == float(wc.crps(P, wc.Normal(1.0 - P, P)))
 
 
 def test_arguments_of_densities_are_in_the_order_of_the_coordinates() -> None:

@@ -171,8 +171,8 @@ def in_options(message: str) -> str:
     'give --sort to sort each row, or --quantiles 0.1=low,0.9=high'
     >>> print(in_options("say which, e.g. normal=('mu, kg', 'sigma')"))
     say which, e.g. --normal '"mu, kg",sigma'
-    >>> in_options("are these draws from the predictions? give wc.Samples(x)")
-    'are these draws from the predictions? give --samples'
+    >>> in_options("draws from the predictions are wc.Samples(x)")
+    'draws from the predictions are --samples'
     >>> print(in_options('give as_predictions(frame, probs="p_*"), or target="# y"'))
     give --probs 'p_*', or --target '# y'
     """

@@ -29,7 +29,7 @@ from wellcal.hypotests.resampling.cluster_signs import (
 )
 from wellcal.hypotests.resampling.components import regularised_statistic
 from wellcal.measures.target_sets.resampled import check_terms
-from wellcal.predictions.cut_by_targets import GROUPS, refuse_targets
+from wellcal.predictions.target_leakage import GROUPS, refuse_targets
 from wellcal.problem import target_streams
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.target_streams import TargetStream

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wellcal.dask.partitioned import Cases, Partition
-from wellcal.predictions.ties import Ties, counted_only
+from wellcal.predictions.quantile_ties import Ties, counted_only
 
 
 def ties_in(block: Partition | None) -> Ties | None:

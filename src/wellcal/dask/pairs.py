@@ -39,7 +39,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import check_options, resolve_block_size
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.running.blocks import RunningBlocks
-from wellcal.predictions.ties import Ties, counted_only
+from wellcal.predictions.quantile_ties import Ties, counted_only
 from wellcal.problem.feature_form import in_features
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked
 from wellcal.problem.weights import MeanOfWeighted, WeightSums, weighted_problem

@@ -16,7 +16,7 @@ from wellcal.measures.running.accumulator import Accumulator
 from wellcal.measures.running.bins import RunningECE
 from wellcal.measures.running.means import RunningMean
 from wellcal.measures.running.shares import RunningCoverage
-from wellcal.predictions.ties import Ties, counted_only
+from wellcal.predictions.quantile_ties import Ties, counted_only
 
 
 def _score(name: str) -> Callable[..., Estimate]:

@@ -15,7 +15,7 @@ from wellcal.dask.partitioned import Cases, Partition
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Samples
-from wellcal.predictions.ties import counted_only
+from wellcal.predictions.quantile_ties import counted_only
 from wellcal.problem.drawn_targets import pool_draws, stretch
 
 SAMPLE = 10_000

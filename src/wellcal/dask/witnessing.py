@@ -53,7 +53,7 @@ from wellcal.hypotests.resampling.targets import check_resampled
 from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions
 from wellcal.predictions import Predictions
-from wellcal.predictions.cut_by_targets import refuse_targets
+from wellcal.predictions.target_leakage import refuse_targets
 from wellcal.problem import target_streams
 from wellcal.problem.locations import Locations
 from wellcal.problem.target_streams import TargetStream, sets_at_a_time

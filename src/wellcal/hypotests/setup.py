@@ -24,7 +24,7 @@ from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
-from wellcal.predictions.cut_by_targets import GROUPS, refuse_targets
+from wellcal.predictions.target_leakage import GROUPS, refuse_targets
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import pool_draws, stretch

@@ -30,8 +30,8 @@ from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.cases import as_batch, check_one_order
+from wellcal.predictions.quantile_ties import Ties, counted_only
 from wellcal.predictions.spaces import check_one_space
-from wellcal.predictions.ties import Ties, counted_only
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import draw_in_turn, why_not_resampled
 from wellcal.problem.problem import check_pair_kernel, outline

@@ -39,7 +39,7 @@ from wellcal.predictions.plain import (
     predictions_from_dict,
     predictions_to_dict,
 )
-from wellcal.predictions.ties import Ties
+from wellcal.predictions.quantile_ties import Ties
 from wellcal.problem.problem import check_pair_kernel
 
 FORMAT = "wellcal monitor 4"

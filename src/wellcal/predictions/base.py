@@ -38,8 +38,8 @@ from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
 from wellcal.predictions.construction import Coordinates, all_plain, coordinates_in_order, keeping, lent
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
+from wellcal.predictions.quantile_ties import Ties
 from wellcal.predictions.selection import checked_index, is_mask, outside_of_batch
-from wellcal.predictions.ties import Ties
 
 FAMILIES: list[type[Predictions]] = []
 
@@ -444,17 +444,13 @@ def check_inputs(
 
             with nullcontext() if keep or not all_plain(pred) else lent():
                 predictions = converted_argument(pred, name)
-            if issubclass(type(pred), tuple):
-                from wellcal.predictions.mistaken import refuse_classes_as_numbers
-
-                refuse_classes_as_numbers(y, pred, name)
         if type(y) is not np.ndarray and (made := predictions.ordered_like(y)) is not None:
             predictions = made
         return predictions.check_targets(predictions.align(y)), predictions
     except (TypeError, ValueError) as error:
-        from wellcal.predictions.mistaken import asked
+        from wellcal.predictions.input_hints import raise_with_hint
 
-        asked(error, y, pred, name)
+        raise_with_hint(error, y, pred, name)
         raise
 
 

@@ -13,7 +13,7 @@ from wellcal.columns.labels import in_order_of, labels_of, same_labels, shown_la
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_truth_first
-from wellcal.predictions.mistaken import asked, refuse_classes_as_numbers
+from wellcal.predictions.input_hints import raise_with_hint
 
 
 def per_case(x: Any, name: str, y: object, pred: object) -> Any:
@@ -89,10 +89,9 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
     for name, pred in models.items():
         try:
             batches[name] = converted_argument(pred, name)
-            refuse_classes_as_numbers(y, pred, name)
         except (TypeError, ValueError) as error:
             try:
-                asked(error, y, pred, name)
+                raise_with_hint(error, y, pred, name)
                 raise
             except (TypeError, ValueError) as told:
                 told.add_note(f"This was found for the predictions of {name}.")

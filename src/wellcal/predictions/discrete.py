@@ -54,7 +54,7 @@ from wellcal.predictions.class_names import (
     ordered_categories,
 )
 from wellcal.predictions.fields import family, parameter
-from wellcal.predictions.mistaken import asking_what
+from wellcal.predictions.input_hints import with_probability_hint
 
 _labels = Domain("labels", discrete=True)
 _binary = Domain(
@@ -96,8 +96,10 @@ class Bernoulli(Predictions):
     added_fields: ClassVar[tuple[str, ...]] = ("classes",)
 
     def __post_init__(self) -> None:
-        with asking_what(self.probs):
+        try:
             super().__post_init__()
+        except ValueError as error:
+            raise with_probability_hint(error, self.probs) from None
         if self.classes is not None:
             self.store(classes=checked_labels(names_of(self.classes), 2, "values 0 and 1"))
 
@@ -216,8 +218,10 @@ class Categorical(Predictions):
     target_domain: ClassVar[Domain] = _labels
 
     def __post_init__(self) -> None:
-        with asking_what(self.probs):
+        try:
             super().__post_init__()
+        except ValueError as error:
+            raise with_probability_hint(error, self.probs) from None
         count = int(self.probs.shape[1])
         if self.support is not None:
             self.store(support=checked_support(self.support, count))

@@ -16,7 +16,7 @@ from wellcal.columns.labels import labelled_rows, labels_of
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
-from wellcal.predictions.ties import Ties, refuse_ties
+from wellcal.predictions.quantile_ties import Ties, refuse_ties
 
 
 @family

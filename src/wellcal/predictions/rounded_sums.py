@@ -6,7 +6,7 @@ import numpy as np
 
 from wellcal._arrays.checks import check_rows
 from wellcal._arrays.namespaces import NDArray
-from wellcal.predictions.mistaken import asking_what
+from wellcal.predictions.input_hints import with_probability_hint
 
 LEAST, MOST = 0.01, 0.1
 """How far a sum may be from 1 whatever the digits, and at most: what rounding took more from is lost."""
@@ -30,7 +30,7 @@ def with_sum_one(rows: NDArray, name: str) -> NDArray:
     sums = rows.sum(axis=1, keepdims=True)
     able = (rows >= 0.0).all(axis=1, keepdims=True)  # of others the family says what is wrong
     reach = reach_of_rounding(rows.shape[1], decimals_shown(rows))
-    with asking_what(rows):
+    try:
         check_rows(
             f"the sum of {name}",
             sums[:, 0],
@@ -39,6 +39,8 @@ def with_sum_one(rows: NDArray, name: str) -> NDArray:
             f"rounding of {rows.shape[1]} classes does not explain what is further off: look at that row",
             argument=name,
         )
+    except ValueError as error:
+        raise with_probability_hint(error, rows) from None
     return np.divide(rows, sums, out=rows.copy(), where=able)
 
 

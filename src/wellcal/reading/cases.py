@@ -14,10 +14,10 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.columns.frames import MissingValuesError, Table, missing_values, shown_names
 from wellcal.columns.selection import Selection, apart, select
 from wellcal.predictions import Bernoulli, Predictions
-from wellcal.predictions.cut_by_targets import GROUPS, SEGMENTS
 from wellcal.predictions.fitting import called_in_full
 from wellcal.predictions.guessing import guess_roles, target_columns
 from wellcal.predictions.roles import ColumnReading, known_roles, only_role, resolve
+from wellcal.predictions.target_leakage import GROUPS, SEGMENTS
 from wellcal.reading.kinds import Kinds
 from wellcal.reading.label_kinds import class_targets
 from wellcal.reading.missing import NothingLeftError

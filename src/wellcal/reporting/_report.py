@@ -21,7 +21,7 @@ from wellcal.hypotests import calibration_test
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.result import TestResult
-from wellcal.predictions.cut_by_targets import without_targets
+from wellcal.predictions.target_leakage import without_targets
 from wellcal.reporting.choosing import CITATION, choices_of, today
 from wellcal.reporting.data import DRAWN, Data, ModelData, at_most, family_in_words, gathered
 from wellcal.reporting.examples import groups_of_all, worst_groups

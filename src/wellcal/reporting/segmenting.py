@@ -16,7 +16,7 @@ from wellcal.hypotests.findings.reasons import ALPHA
 from wellcal.hypotests.pvalues import advise_of_few_resamples, holm
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.presentation import at_floor
-from wellcal.predictions.cut_by_targets import without_targets
+from wellcal.predictions.target_leakage import without_targets
 from wellcal.reporting.data import ModelData, at_most, gathered
 from wellcal.reporting.pieces import SegmentReport, Segments
 from wellcal.witnesses.segments import PARTS, groups_by_column

@@ -27,7 +27,7 @@ from wellcal.measures.by_case import Contributions, contributions
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import as_predictions
 from wellcal.predictions.cases import per_case
-from wellcal.predictions.cut_by_targets import without_targets
+from wellcal.predictions.target_leakage import without_targets
 from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, prepare_checked

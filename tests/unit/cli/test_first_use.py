@@ -98,7 +98,7 @@ def test_probabilities_that_miss_one_in_a_row_are_no_draws(run: Run) -> None:
     assert "the sum of probs must be one within 0.015 for --normalise in row 7: found 0.9;" in done.stderr
     draws = "label,p_a,p_b,p_c\n" + "a,10.2,9.5,8.3\nb,6.6,4.2,3.2\n"
     done = run("scores", "-", text=draws, expect=2)
-    assert done.stderr.rstrip().endswith("are these draws from the predictions? give --samples")
+    assert done.stderr.rstrip().endswith("draws from the predictions are --samples")
 
 
 def test_all_parameters_of_a_family_are_asked_for(run: Run) -> None:

@@ -27,7 +27,7 @@ from wellcal.measures.running.shares import RunningCoverage, RunningPIT
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.cases import per_case
-from wellcal.predictions.ties import Ties, counted_only
+from wellcal.predictions.quantile_ties import Ties, counted_only
 from wellcal.problem.weights import check_weights
 
 MEASURES = (*SCORES, "ece", "coverage", "pit", "skce")
@@ -261,7 +261,8 @@ class RunningMeasures:
                 f"other has the measures {', '.join(other._running)}, and this one {', '.join(self._running)}"
             )
         names = list(other._running)
-        ties = self._ties if other._ties is None else other._ties.joined(self._ties)
+        seen = [ties for ties in (self._ties, other._ties) if ties is not None]
+        ties = seen[0].merged(seen[1]) if len(seen) == 2 else (*seen, None)[0]
         with counted_only():
             self._running = {name: self._running[name].merged(other._running[name]) for name in names}
         self._ties = ties
