@@ -16,7 +16,6 @@ from wellcal.expectations import nodes
 from wellcal.expectations.low_rank import span
 from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, choose
 from wellcal.hypotests.setup import make_setup
-from wellcal.kernels import bessel_table
 from wellcal.measures.target_sets.feature_terms import TableTerm
 from wellcal.measures.target_sets.resampled import ResampledSKCE
 
@@ -251,17 +250,3 @@ def test_vectors_by_features_and_by_pairs(scheme: Any) -> None:
     points = wc.Lowering(points=64 if scheme == "auto" else 256)
     scaled = wc.skce(y, batch, kernel=MMD @ (2.0 * k.Gaussian(0.4)), expectations=points)
     assert float(scaled) == pytest.approx(2.0 * float(by_features), rel=1e-8)
-
-
-# -- Bessel functions from a table -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("nu", [0.75, 1.0, 2.2, 6.0])
-def test_a_table_of_matern_values_is_the_kernel(nu: float) -> None:
-    """Many values come from a table, few from the Bessel function itself."""
-    r = np.concatenate([np.geomspace(1e-12, 400.0, bessel_table.FEWEST), [0.0, 1e-300, 1e5]])
-    kernel = k.Matern(nu)
-    many = np.asarray(kernel(np.zeros(1), r))[0]
-    some = np.r_[0 : len(r) : 97, len(r) - 3 : len(r)]
-    few = np.asarray(kernel(np.zeros(1), r[some]))[0]
-    np.testing.assert_allclose(many[some], few, rtol=3e-13, atol=1e-300)

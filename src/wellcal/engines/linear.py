@@ -301,7 +301,7 @@ def _place_of(term: Term) -> str | None:
     distance = form.inner
     smooth = distance.degree == 2.0 and form.power == 2.0
     if isinstance(distance, MeanDiscrepancy):
-        return "span" if smooth and not distance.relative and may_have_features(distance.form) else None
+        return "span" if smooth and may_have_features(distance.form) else None
     if not isinstance(distance, EmbeddingDistance):
         return None
     if distance.size == 1:

@@ -133,7 +133,7 @@ def _has_plain_rows(form: Form | None) -> bool:
         return False
     inner = form.inner
     if isinstance(inner, MeanDiscrepancy):
-        return not inner.relative and isinstance(inner.form, FiniteForm) and inner.form.gram is None
+        return isinstance(inner.form, FiniteForm) and inner.form.gram is None
     return isinstance(inner, EmbeddingDistance)
 
 

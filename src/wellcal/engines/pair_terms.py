@@ -95,7 +95,7 @@ def _points(form: Form | None, rows: Rows, centred: bool) -> Array | None:
         return None
     inner = form.inner
     if isinstance(inner, MeanDiscrepancy):
-        if inner.relative or not isinstance(inner.form, FiniteForm) or inner.form.gram is not None:
+        if not isinstance(inner.form, FiniteForm) or inner.form.gram is not None:
             return None
         return cast("NormedRows", rows).inner.weights  # their difference is the embedding's
     if not isinstance(inner, EmbeddingDistance):

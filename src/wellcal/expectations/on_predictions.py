@@ -106,7 +106,7 @@ class ExpDistanceForm(_FunctionOfDistance):
     def _has_products(self) -> bool:
         """Whether exponents are products of coordinates, once squared norms are among these."""
         inner = self.inner
-        if not isinstance(inner, MeanDiscrepancy) or inner.relative or self.power != inner.degree:
+        if not isinstance(inner, MeanDiscrepancy) or self.power != inner.degree:
             return False
         finite = isinstance(inner.form, FiniteForm) and inner.form.gram is None
         return finite and isinstance(self.lengthscale, float)
@@ -217,11 +217,6 @@ class CallableForm:
         return ops.xp.concat(values, axis=0)[:, 0]
 
 
-def _square(lengthscale: Scale) -> float | None:
-    """A plain number squared; arrays may be traced, or carry gradients."""
-    return lengthscale**2 if isinstance(lengthscale, float) else None
-
-
 def in_few_columns(form: Form, rows: Rows) -> Prepared:
     """The same kernel of cases that are all there: what all of them share need not be looked at."""
     if not isinstance(form, _FunctionOfDistance):
@@ -240,8 +235,6 @@ def prediction_kernel(
     """Prepare a kernel on predictions for a batch: the form, and the rows it reads."""
     if isinstance(kernel, ExpDistance):
         inner, rows = distance(kernel.metric, predictions, expectations=expectations, notes=notes)
-        if isinstance(inner, MeanDiscrepancy) and kernel.power == inner.degree:
-            inner = inner.within(rows, _square(kernel.lengthscale))
         return Prepared(ExpDistanceForm(inner, kernel.lengthscale, kernel.power), rows)
     if isinstance(kernel, Radial):
         inner, rows = distance(Euclidean(), predictions)

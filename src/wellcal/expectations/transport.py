@@ -30,10 +30,6 @@ from wellcal.kernels.metrics import MixtureWasserstein
 _Evaluation: TypeAlias = Callable[[Ops, Rows, Rows], Array]
 """`tile` or `paired` of a form."""
 
-_Solver: TypeAlias = Callable[[MixtureWasserstein, NDArray, NDArray, NDArray], NDArray]
-"""From costs and two sets of weights to couplings or potentials."""
-
-
 _WEIGHTS = "weights of mixtures under MixtureWasserstein"
 """What couplings and potentials move with, which second derivatives would see."""
 
@@ -99,83 +95,73 @@ class TransportDistance:
         fixed = stop_gradient(costs), stop_gradient(weights_a), stop_gradient(weights_b)
         for weights in (weights_a, weights_b):
             costs = right_derivatives(costs, 1, _WEIGHTS, behind=weights)
-        total = ops.xp.sum(costs * self._solved(solve_all, False, *fixed), axis=(-2, -1))
-        if not _may_vary(ops, weights_a) and not _may_vary(ops, weights_b):
+        total = ops.xp.sum(costs * self._solved(False, *fixed), axis=(-2, -1))
+        # JAX does not say whether a derivative may be asked for.
+        if not ops.differentiable or not any(
+            getattr(w, "requires_grad", True) for w in (weights_a, weights_b)
+        ):
             return total
-        potentials = self._solved(potentials_all, True, *fixed)
+        potentials = self._solved(True, *fixed)
         # Couplings move with the weights, and potentials with the costs.
         weights_a, weights_b = (right_derivatives(weights, 1, _WEIGHTS) for weights in (weights_a, weights_b))
         for weights, constant, rows in ((weights_a, fixed[1], 0), (weights_b, fixed[2], 1)):
             total = total + ops.xp.sum((weights - constant) * potentials[..., rows, :], axis=-1)
         return total
 
-    def _solved(self, solver: _Solver, dual: bool, costs: Array, weights_a: Array, weights_b: Array) -> Array:
+    def _solved(self, dual: bool, costs: Array, weights_a: Array, weights_b: Array) -> Array:
         """Couplings ``(..., K, K)`` or potentials ``(..., 2, K)`` by NumPy; components are equally many."""
-        xp = namespace(costs)
+        xp, solve = namespace(costs), partial(solve_all, self.metric, dual)
         if is_numpy(xp):
-            return solver(self.metric, costs, weights_a, weights_b)
+            return solve(costs, weights_a, weights_b)
         if is_jax(xp):
             size = tuple(costs.shape)
             shape = (*size[:-2], 2, size[-1]) if dual else size
-            solve = partial(solver, self.metric)
             return called_back(solve, costs, weights_a, weights_b, shape=shape, dtype=costs.dtype)
-        solved = solver(self.metric, to_numpy(costs), to_numpy(weights_a), to_numpy(weights_b))
+        solved = solve(to_numpy(costs), to_numpy(weights_a), to_numpy(weights_b))
         return asarray(solved, xp=xp, device=device_of(costs), dtype=costs.dtype)
 
 
-def _may_vary(ops: Ops, weights: Array) -> bool:
-    """Whether a derivative with respect to `weights` may be asked for; JAX does not say."""
-    return ops.differentiable and getattr(weights, "requires_grad", True)
+def solve_all(
+    metric: MixtureWasserstein, dual: bool, costs: NDArray, weights_a: NDArray, weights_b: NDArray
+) -> NDArray:
+    """Return optimal couplings ``(..., K, K)`` or, for `dual`, potentials ``(..., 2, K)``.
 
-
-def solve_all(metric: MixtureWasserstein, costs: NDArray, weights_a: NDArray, weights_b: NDArray) -> NDArray:
-    """Optimal couplings ``(..., K, L)`` for costs ``(..., K, L)`` and weights ``(..., K)``, ``(..., L)``."""
+    Potentials are the derivatives of the optimal cost by the weights, up to a constant shared between the
+    two, which does not matter for weights whose sum is fixed.
+    """
     from scipy.optimize import linear_sum_assignment  # slow to load, and seldom needed
 
-    shape = costs.shape
-    flat = np.ascontiguousarray(costs, dtype=np.float64).reshape(-1, *shape[-2:])
-    left = np.asarray(weights_a, dtype=np.float64).reshape(-1, shape[-2])
-    right = np.asarray(weights_b, dtype=np.float64).reshape(-1, shape[-1])
-    uniform = shape[-2] == shape[-1] and np.ptp(left) <= 1e-12 and np.ptp(right) <= 1e-12
-    out = np.zeros_like(flat)
-    for index, cost in enumerate(flat):
-        if metric.solver == "exact" and uniform:
-            rows, columns = linear_sum_assignment(cost)
-            out[index, rows, columns] = 1.0 / shape[-1]
-        else:
-            out[index] = _solve(metric, cost, left[index], right[index])
-    return out.reshape(shape)
-
-
-def potentials_all(
-    metric: MixtureWasserstein, costs: NDArray, weights_a: NDArray, weights_b: NDArray
-) -> NDArray:
-    """Dual potentials ``(..., 2, K)``: derivatives of the optimal cost with respect to the weights.
-
-    They satisfy ``u_k + v_l = cost_kl`` wherever mass moves. A constant shared between u and v is left
-    open, and does not matter for weights whose sum is fixed; where weights are such that less than
-    2 K - 1 pairs exchange mass, the cost has a kink and the smallest solution stands for all.
-    """
-    couplings = solve_all(metric, costs, weights_a, weights_b)
     size = costs.shape[-1]
-    flat = np.asarray(costs, dtype=np.float64).reshape(-1, size, size)
-    out = np.zeros((len(flat), 2 * size))
-    for index, (cost, coupling) in enumerate(zip(flat, couplings.reshape(flat.shape), strict=True)):
-        rows, columns = np.nonzero(coupling > 1e-14)
-        equations = np.eye(size)[rows], np.eye(size)[columns]
-        out[index] = np.linalg.lstsq(np.hstack(equations), cost[rows, columns])[0]
-    return out.reshape(*costs.shape[:-2], 2, size)
+    flat = np.ascontiguousarray(costs, dtype=np.float64).reshape(-1, size, size)
+    left, right = (np.asarray(w, dtype=np.float64).reshape(-1, size) for w in (weights_a, weights_b))
+    assigned = metric.solver == "exact" and not dual and np.ptp(left) <= _EQUAL_WEIGHTS >= np.ptp(right)
+    out = np.zeros((len(flat), 2 if dual else size, size))
+    for index, cost in enumerate(flat):
+        if assigned:
+            rows, columns = linear_sum_assignment(cost)
+            out[index, rows, columns] = 1.0 / size
+        else:
+            out[index] = _solve(metric, dual, cost, left[index], right[index])
+    return out.reshape(*costs.shape[:-2], *out.shape[1:])
 
 
-def _solve(metric: MixtureWasserstein, cost: NDArray, p: NDArray, q: NDArray) -> NDArray:
+_EQUAL_WEIGHTS = 1e-12
+
+
+def _solve(metric: MixtureWasserstein, dual: bool, cost: NDArray, p: NDArray, q: NDArray) -> NDArray:
     ot = _import_ot()
     p, q = p / p.sum(), q / q.sum()
     if metric.solver == "exact":
-        return ot.emd(p, q, cost)
+        coupling, log = ot.emd(p, q, cost, log=True)
+        return np.stack([log["u"], log["v"]]) if dual else coupling
     largest = float(cost.max())
     if largest == 0.0:
-        return np.outer(p, q)
-    return ot.sinkhorn(p, q, cost / largest, metric.regularisation, method="sinkhorn_log", numItermax=10_000)
+        return np.zeros((2, len(p))) if dual else np.outer(p, q)
+    unit = metric.regularisation
+    coupling, log = ot.sinkhorn(
+        p, q, cost / largest, unit, method="sinkhorn_log", numItermax=10_000, log=True
+    )
+    return np.stack([log["log_u"], log["log_v"]]) * (unit * largest) if dual else coupling
 
 
 def _import_ot() -> Any:

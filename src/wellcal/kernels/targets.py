@@ -13,7 +13,6 @@ from scipy import special
 from wellcal._arrays.checks import described, numeric_array, positive_number, real_number
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_numpy, shown, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal.kernels import bessel_table
 from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel
 from wellcal.kernels.parts import Part, walk
 from wellcal.kernels.points import Coordinates, is_real
@@ -130,8 +129,6 @@ class Matern(Radial):
                 f"Matern(nu={self.nu}) is available for NumPy arrays only; "
                 "elsewhere take nu = 0.5, 1.5, 2.5, ..."
             )
-        if s.size >= bessel_table.FEWEST and bessel_table.SMALLEST_NU <= self.nu <= bessel_table.LARGEST_NU:
-            return bessel_table.matern(self.nu, s)
         bessel = cast("NDArray", special.kve(self.nu, s))
         tiny = bessel == math.inf  # s is 0, or so small that s^6 is below rounding
         safe = ops.where(tiny, ops.one(s), s)

@@ -39,7 +39,6 @@ from wellcal.expectations.bilinear import Distance, room_of
 from wellcal.expectations.decompose import components_of
 from wellcal.expectations.distances import EmbeddingDistance, distance, without_repetition
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.kernels import (
     Delta,
     ExpDistance,
@@ -299,12 +298,7 @@ def median_distance(
         return 1.0
     prepared, rows = without_repetition(*distance(metric, predictions, expectations=expectations))
     xp = predictions.xp
-    if isinstance(prepared, MeanDiscrepancy):
-        quick = prepared.within(rows, np.inf)
-        median = _median_over_pairs(quick, rows, predictions)
-        if quick.relative is False and prepared.within(rows, float(to_numpy(median))).relative:
-            median = _median_over_pairs(prepared, rows, predictions)  # half of all pairs are near
-    elif like is not None and isinstance(prepared, EmbeddingDistance):
+    if like is not None and isinstance(prepared, EmbeddingDistance):
         median = _median_of_points(from_numpy(rows, like), prepared.degree)
     else:
         median = _median_over_pairs(prepared, rows, predictions)

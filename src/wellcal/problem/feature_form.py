@@ -183,7 +183,7 @@ def differentiable_features(
         form = term.on_predictions
         if isinstance(form, ExpDistanceForm) and isinstance(form.inner, MeanDiscrepancy):
             distance, inner = form.inner, cast("NormedRows", own.on_predictions)
-            source = None if distance.relative else source_of(distance.form, inner.inner)
+            source = source_of(distance.form, inner.inner)
             if source is None or source.size * source.n > most:
                 return None
             found = NormedRows(inner.norm, WeightRows(source.of(slice(0, source.n))))
@@ -323,8 +323,6 @@ def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, 
         return None if quicker is None else (replace(form, inner=quicker), rows, 0.0)
     if not isinstance(distance, MeanDiscrepancy):
         return None
-    if distance.relative:
-        return None  # near predictions are looked at more closely than features allow
     source = source_of(distance.form, cast("NormedRows", rows).inner)
     if source is None or not _promises(source, distance.form, pairs):
         return None

@@ -15,7 +15,6 @@ from scipy.spatial.distance import cdist
 
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy
 from wellcal._arrays.ops import Ops
-from wellcal.expectations.rules import positive_definite
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Lines, Normals, Points, rule
 from wellcal.expectations.rules.exponentials import (
     distance,
@@ -23,6 +22,7 @@ from wellcal.expectations.rules.exponentials import (
     normal_two_rates,
     signed_distance,
 )
+from wellcal.expectations.rules.positive_definite import quadratic_form
 from wellcal.kernels.targets import Gaussian
 
 _MANY_OF_A_BATCH = 200  # pairs, beyond which one call for each batch is quicker than one for each coordinate
@@ -212,7 +212,7 @@ def full(ops: Ops, kernel: Gaussian, a: FullNormals, b: FullNormals | Normals | 
     """``l^d |S|^(-1/2) exp(-(m - m')' S^-1 (m - m') / 2)`` with S = l^2 I + C + C'."""
     total = _total_covariance(kernel.lengthscale**2, a, b)
     difference = tuple(signed_distance(ops, x, y) for x, y in zip(a.x, b.x, strict=True))
-    quadratic, log_determinant = positive_definite.quadratic_form(ops, total, difference)
+    quadratic, log_determinant = quadratic_form(ops, total, difference)
     log_scale = len(a.x) * ops.log(ops.one(quadratic) * kernel.lengthscale)
     return ops.exp(log_scale - 0.5 * (quadratic + log_determinant))
 
