@@ -15,7 +15,6 @@ from rich.console import Console
 
 import wellcal as wc
 from wellcal._arrays.chunks import Span, limited, triangle_tiles
-from wellcal._arrays.large_matrices import eigenvalues, solved
 from wellcal._arrays.progress import Progress, following, reporter
 from wellcal.cli.bars import Bar
 from wellcal.engines import Tiled
@@ -144,18 +143,17 @@ def test_several_short_loops_are_one_long_run() -> None:
     assert "third" not in stream.getvalue()[shown:]
 
 
-@pytest.mark.parametrize("n", [100, 10_000])
-def test_loops_of_a_measure_are_one_run_where_cases_are_many(n: int) -> None:
+def test_loops_of_a_measure_are_one_run() -> None:
     shared: list[bool] = []
 
     def listening(P: Any, Q: Any) -> np.ndarray:
         shared.append(reporter() is reporter())
         return np.ones((len(P), len(Q)))
 
-    pred, kernel = wc.Normal(np.zeros(n), 1.0), wc.kernels.Callable(listening) @ wc.kernels.Gaussian()
-    wc.ucme(np.zeros(n), pred, locations=(pred[:2], np.zeros(2)), kernel=kernel)
+    pred, kernel = wc.Normal(np.zeros(100), 1.0), wc.kernels.Callable(listening) @ wc.kernels.Gaussian()
+    wc.ucme(np.zeros(100), pred, locations=(pred[:2], np.zeros(2)), kernel=kernel)
     assert shared
-    assert set(shared) == {n == 10_000}
+    assert all(shared)
 
 
 def test_many_numbers_come_in_parts() -> None:
@@ -200,8 +198,6 @@ LONG = {
     "pairing": lambda: wc.pairing(wc.kernels.Gaussian(), PRED, PRED),
     "findings": lambda: wc.calibration_test(Y + 1.0, PRED, rng=0, n_resamples=99).findings,
     "CRPS by numbers": lambda: wc.crps(Y, wc.StudentT(4.0, MU, SHAPE)),
-    "eigenvalues": lambda: eigenvalues(np.cov(RNG.normal(size=(400, 9))), small=99),
-    "linear system": lambda: solved(np.eye(600), np.ones((600, 30))),
     "pictures": lambda: reported().to_html(),
 }
 

@@ -1,9 +1,9 @@
-"""How far a long run is: a line on a terminal, a user's function, or nothing.
+"""Progress of long runs: a line on a terminal, a user's function, or nothing.
 
-Loops that may take long report to whoever :func:`reporter` names: what the call that they serve was given as
-`progress`, or else a line of their own, which is silent for two seconds and where there is no terminal. A
-loop within a loop is silent, since the outer one knows how long all of it takes; where the outer one says how
-far its present step goes, loops within the step move it on.
+Loops that may take long report to :func:`reporter`: the argument `progress` of the call that they serve, or a
+line of their own, which is silent for two seconds and without a terminal. A loop within a loop is silent,
+since the outer one knows how long all of it takes; if the outer one says how far its current step goes, loops
+within the step move it on.
 """
 
 from __future__ import annotations
@@ -13,42 +13,12 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TextIO, TypeVar, cast
 
 Listener = Callable[[str, float, float], object]
-"""A user's function of what is done, how much of it, and of how much."""
-
-
-@dataclass
-class _Step:
-    """The step that a loop is in, and what loops within it have done of it.
-
-    Each of them moves it on by half of what is left: nobody knows how many there are. Of loops within
-    these nothing is said.
-    """
-
-    reached: float
-    until: float
-    total: float
-    _open: str | None = None
-    _furthest: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._furthest = self.reached
-
-    def moved(self, what: str, done: float, total: float) -> float:
-        """How far the step is after so much of a loop within it: never less than before, and never all."""
-        if self._open in (None, what):
-            self._open = None if done >= total else what
-            part = min(done / total, 1.0) if total > 0.0 else 1.0
-            found = self.reached + 0.5 * (self.until - self.reached) * part
-            if self._open is None:
-                self.reached = found
-            if self._furthest < found < self.total:
-                self._furthest = found
-        return self._furthest
+"""A user's function of what is done, how much of it, and the total."""
 
 
 @dataclass
@@ -77,81 +47,93 @@ class Progress:
     patience: float = 2.0
     interval: float = 0.2
     clock: Callable[[], float] = time.monotonic
-    _born: float = field(init=False, repr=False)
-    _started: float = field(init=False, repr=False)
-    _last: float = field(default=0.0, init=False, repr=False)
-    _width: int = field(default=0, init=False, repr=False)
-    _open: str | None = field(default=None, init=False, repr=False)
-    _step: _Step | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not callable(self.shown):
             from wellcal._arrays.checks import flag  # NumPy, which the help of a command does not wait for
 
             self.shown = flag(self.shown, "progress", or_none=True)
+        self._last, self._width = 0.0, 0
+        self._outer: str | None = None
+        self._inner: str | None = None
+        self._step = self._until = self._shown_done = self._total = 0.0
         self.begin()
 
     def begin(self) -> None:
-        """A run begins."""
+        """Start the clock of a run."""
         self._born = self._started = self.clock()
+        self.error: BaseException | None = None
 
     def __call__(self, what: str, done: float, total: float, until: float | None = None) -> None:
-        """Say that `done` of `total` steps of `what` are done, and that the work at hand leads to `until`.
+        """Report that `done` of `total` steps of `what` are done, and that the current step leads to `until`.
 
-        Nothing is said of loops within others, but that they are on the way to `until`.
+        A loop within the step moves it on by half of what is left, since the number of such loops is unknown;
+        without `until`, and within such a loop, nothing is reported.
         """
-        if self._open is not None and self._open != what:
-            if self._step is not None:
-                self._say(self._open, self._step.moved(what, done, total), self._step.total)
-            return
-        self._open = None if done >= total else what
-        self._step = None if until is None else _Step(done, min(until, total), total)
-        self._say(what, done, total)
+        if self._outer in (None, what):
+            self._outer, self._inner = None if done >= total else what, None
+            self._step, self._total, self._shown_done = done, total, done
+            self._until = done if until is None else min(until, total)
+            self._report(what, done, total)
+        elif self._inner in (None, what) and self._until > self._step:
+            self._inner = None if done >= total else what
+            share = min(done / total, 1.0) if total > 0.0 else 1.0
+            moved = self._step + 0.5 * (self._until - self._step) * share
+            if self._inner is None:
+                self._step = moved
+            if self._shown_done < moved < self._total:
+                self._shown_done = moved
+                self._report(self._outer, moved, self._total)
 
-    def _say(self, what: str, done: float, total: float) -> None:
+    def _report(self, what: str, done: float, total: float) -> None:
         now = self.clock()
         if done <= 0:
             self._started = now
         if callable(self.shown):
             if done >= total or now - self._last > self.interval:
                 self._last = now
-                self.shown(what, done, total)
+                try:
+                    self.shown(what, done, total)
+                except BaseException as error:
+                    self.error = error
+                    raise
             return
-        stream = sys.stderr if self.stream is None else self.stream
+        stream = self._stream()
         # Without a console there is no standard error, and what replaces it need not know terminals.
-        shown = bool(getattr(stream, "isatty", lambda: False)()) if self.shown is None else self.shown
-        if not shown:
+        if not (getattr(stream, "isatty", lambda: False)() if self.shown is None else self.shown):
             return
-        elapsed = now - self._started
         if done >= total:
-            self._erase(stream)
-        elif now - self._born > self.patience and self._is_time(now) and done > 0:
-            left = elapsed * (total - done) / done
+            self._erase()
+        elif (
+            done > 0
+            and now - self._born > self.patience
+            and now - max(self._last, self._started) > self.interval
+        ):
+            left = (now - self._started) * (total - done) / done
             text = f"{what}: {done / total:4.0%}, {left:.0f} s left"
             stream.write("\r" + text.ljust(self._width))
             stream.flush()
             self._last, self._width = now, len(text)
 
-    def _is_time(self, now: float) -> bool:
-        """Whether the last line, and the beginning of this loop, are long enough ago to say something."""
-        return now - max(self._last, self._started) > self.interval
+    def _stream(self) -> TextIO:
+        return sys.stderr if self.stream is None else self.stream
 
-    def _erase(self, stream: TextIO) -> None:
+    def _erase(self) -> None:
         if self._width:
-            stream.write("\r" + " " * self._width + "\r")
-            stream.flush()
+            self._stream().write("\r" + " " * self._width + "\r")
+            self._stream().flush()
             self._width = 0
 
     def end(self) -> None:
-        """Forget what was going on, and take its line away: the run is over, or was broken off."""
-        self._open = self._step = None
+        """Forget the open loops and erase the line: the run is over, or was broken off."""
+        self._outer = self._inner = None
         if callable(close := getattr(self.shown, "close", None)):
             close()
-        self._erase(sys.stderr if self.stream is None else self.stream)
+        self._erase()
 
 
 def as_progress(progress: object) -> Progress:
-    """What a user gave as `progress`: True, False, a function, a `Progress`, or None.
+    """Convert the argument `progress`: True, False, a function, a `Progress`, or None.
 
     Examples
     --------
@@ -177,7 +159,7 @@ _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 @contextmanager
 def following(progress: Progress | None) -> Generator[Progress]:
-    """Within it all loops report to `progress`; None leaves it to whoever was told before.
+    """Let all loops within a ``with`` block report to `progress`; None keeps the progress in force.
 
     Examples
     --------
@@ -204,7 +186,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def reported(function: Function) -> Function:
-    """Decorator of a function with a keyword `progress`, which it gets as a `Progress`."""
+    """Decorate a function with a keyword `progress`, which it gets as a `Progress`."""
 
     @wraps(function)
     def call(*arguments: Any, progress: object = None, **options: Any) -> Any:
@@ -214,95 +196,64 @@ def reported(function: Function) -> Function:
     return cast("Function", call)
 
 
-_FEW = 10_000  # cases of which nothing takes long
-
-
 def one_run(function: Function) -> Function:
-    """Decorator of a function of targets and predictions without `progress`: its loops are one run.
-
-    They are silent for two seconds together, and not for two seconds each. Few cases do without.
-    """
+    """Decorate a function without `progress`: its loops are one run, silent for two seconds together."""
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        shape = getattr(arguments[0], "shape", ()) if arguments else ()
-        if shape and shape[0] < _FEW:
-            return function(*arguments, **options)
         with following(None):
             return function(*arguments, **options)
 
     return cast("Function", call)
 
 
-@dataclass
 class Stages:
     """One run of several parts that take about as long as their weights say.
 
-    Loops within a part move the run on, each by half of what is left of the part: nobody knows how many there
-    are. A part that is left out, or ends early, counts as done when the next one begins.
+    Loops within a part move the run on. A part that is left out, or ends early, counts as done when the next
+    one begins.
 
     Parameters
     ----------
     what
-        What the run is.
+        Name of the run.
     total
         Sum of the weights of all parts.
-    told
-        Whom to tell; None takes whoever is to be told now.
 
     Examples
     --------
     >>> steps = []
-    >>> stages = Stages("report", 4.0, Progress(lambda *step: steps.append(step), interval=-1.0))
-    >>> with stages.part(3.0):
-    ...     reporter()("pairs", 1, 1)
-    >>> stages.end()
+    >>> with following(Progress(lambda *step: steps.append(step), interval=-1.0)):
+    ...     stages = Stages("report", 4.0)
+    ...     with stages.part(3.0):
+    ...         reporter()("pairs", 1, 1)
+    ...     stages.end()
     >>> steps
     [('report', 0.0, 4.0), ('report', 1.5, 4.0), ('report', 3.0, 4.0), ('report', 4.0, 4.0)]
     """
 
-    what: str
-    total: float
-    told: Progress | None = None
-    _done: float = field(default=0.0, init=False, repr=False)
-    _error: BaseException | None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.told = reporter() if self.told is None else self.told
-        self._say(0.0)
-
-    def _say(self, done: float) -> None:
-        assert self.told is not None
-        try:
-            self.told(self.what, done, self.total)
-        except BaseException as error:
-            self._error = error
-            raise
+    def __init__(self, what: str, total: float) -> None:
+        self._what, self._total, self._done, self._progress = what, total, 0.0, reporter()
 
     @contextmanager
     def part(self, weight: float) -> Generator[None]:
-        """Within it loops move this run on; an error of whoever listens ends it, whatever catches it."""
-        end = min(self._done + weight, self.total)
-        way = _Step(self._done, end, self.total)
-
-        def step(what: str, done: float, total: float) -> None:
-            self._say(min(way.moved(what, done, total), 0.999 * self.total))
-
+        """Move the run on by loops within a ``with`` block; an error of the listener ends it in any case."""
+        end = min(self._done + weight, 0.999 * self._total)  # only the end is all of it
+        self._progress(self._what, self._done, self._total, end)
         try:
-            with following(Progress(step, interval=self.told.interval if self.told else 0.2)):
-                yield
+            yield
         finally:
-            if self._error is not None:
-                raise self._error
+            if self._progress.error is not None:
+                raise self._progress.error
         self._done = end
-        self._say(min(end, 0.999 * self.total))
+        self._progress(self._what, end, self._total)
 
     def end(self) -> None:
-        """All is done."""
-        self._say(self.total)
+        """Report that all parts are done."""
+        self._progress(self._what, self._total, self._total)
 
 
 def reporter() -> Progress:
-    """Whom a loop reports to."""
+    """Return the progress that loops report to now."""
     known = _current.get()
     return Progress() if known is None else known

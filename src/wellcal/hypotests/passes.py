@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from scipy import linalg
 
 from wellcal._arrays.chunks import Chunk, budget, in_chunks
-from wellcal._arrays.large_matrices import eigenvalues
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.hypotests.setup import Setup
@@ -144,7 +144,7 @@ def eigenvalues_of(setup: Setup, what: str) -> tuple[NDArray, Sums]:
     matrix = dense(setup, what)
     sums = sums_of(matrix)
     np.fill_diagonal(matrix, diagonal)
-    return eigenvalues(matrix) / setup.n_samples, sums
+    return linalg.eigvalsh(matrix.T, overwrite_a=True, check_finite=False) / setup.n_samples, sums
 
 
 def estimate_from(setup: Setup, sums: Sums) -> Estimate:

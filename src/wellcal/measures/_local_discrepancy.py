@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.chunks import told_chunks
-from wellcal._arrays.large_matrices import SMALL, solved
-from wellcal._arrays.namespaces import Array, concat_rows, is_numpy, is_traced, namespace, to_numpy
+from wellcal._arrays.namespaces import Array, concat_rows, is_traced, namespace, to_numpy
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.progress import Listener, reported
 from wellcal._arrays.round_numbers import how_many
@@ -232,11 +228,7 @@ def _weights(
     form, rows = prediction_kernel(kernel, both, expectations=expectations, notes=notes)
     own, other = slice_rows(rows, slice(0, n)), slice_rows(rows, slice(n, len(both)))
     matrix, right = (engine.rectangle(form, ops, own, side) for side in (own, other))
-    xp = namespace(matrix)
-    if is_numpy(xp) and n > SMALL:
-        with suppress(np.linalg.LinAlgError):  # a kernel that is not positive definite
-            return solved(matrix + ridge * np.eye(n), right)
-    return xp.linalg.solve(matrix + ridge * _identity(matrix), right)
+    return namespace(matrix).linalg.solve(matrix + ridge * _identity(matrix), right)
 
 
 def _identity(like: Array) -> Array:
