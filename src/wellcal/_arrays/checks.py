@@ -19,8 +19,9 @@ from wellcal._arrays.namespaces import (
     Array,
     NDArray,
     asarray,
-    at_hand,
     device_of,
+    from_numpy,
+    host_copy,
     is_array,
     is_floating,
     is_numpy,
@@ -28,7 +29,6 @@ from wellcal._arrays.namespaces import (
     is_traced,
     namespace,
     to_numpy,
-    with_type,
 )
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError
 
@@ -57,7 +57,7 @@ def real_array(
         return array
     if tensor and _has_finite_sum(array):
         return array
-    seen = at_hand(array)
+    seen = host_copy(array)
     check_rows(name, seen, finite(seen), "is not finite", "drop or impute that row")
     return array
 
@@ -91,7 +91,11 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
             given = asarray(given, xp=xp, device=device_of(like), dtype=dtype)
         except TypeError as error:
             raise TypeError(f"{name} cannot be carried into another array library: {error}") from error
-    return given if is_floating(given) else with_type(given, default_float(xp))
+    if is_floating(given):
+        return given
+    if type(values := host_copy(given)) is np.ndarray:  # JAX would compile a program for the conversion
+        return from_numpy(values.astype(np.float64), given)
+    return xp.astype(given, default_float(xp))
 
 
 _NO_NUMBERS = {

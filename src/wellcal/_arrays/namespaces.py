@@ -179,100 +179,53 @@ def is_traced(*arrays: object) -> bool:
     return jax is not None and any(isinstance(a, jax.core.Tracer) for a in arrays)
 
 
-def is_at_hand(x: Array) -> bool:
-    """Whether `x` is an array of JAX whose values are known to NumPy, where they lie or by one copy.
+def host_copy(x: Array) -> Array:
+    """Return the values of `x` as a NumPy array where that pays; `x` itself elsewhere.
 
-    What is done once for each case is done there: in JAX every operation is compiled anew for each
-    number of cases. Programs take the result to the device that JAX takes by itself: `x` is on that one, or
-    on the processor.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> is_at_hand(jnp.zeros(2)), is_at_hand(np.zeros(2))
-    (True, False)
-    """
-    if isinstance(x, np.ndarray) or not compat.is_jax_array(x) or is_traced(x):
-        return False
-    given: Array = x
-    # NumPy lacks the numbers of 16 bits that machine learning uses.
-    if given.dtype.name not in ("float64", "float32", "int64", "int32", "bool"):
-        return False
-    devices = list(given.devices())
-    return len(devices) == 1 and (is_processor(devices[0]) or _is_default(devices[0]))
-
-
-def is_processor(device: Any) -> bool:
-    """Whether a device of JAX is the processor, whose memory NumPy shares."""
-    return device.platform == "cpu"
-
-
-def _is_default(device: Any) -> bool:
-    """Whether programs of JAX run on a device where nobody says another."""
-    jax = sys.modules["jax"]
-    chosen = jax.config.jax_default_device
-    if chosen is None or isinstance(chosen, str):
-        chosen = jax.local_devices(backend=chosen)[0]
-    return device == chosen
-
-
-def is_near(x: Array) -> bool:
-    """Whether an array of JAX is at hand on the processor: where another device is, that is quicker.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> is_near(jnp.zeros(2))
-    True
-    """
-    return is_at_hand(x) and all(map(is_processor, x.devices()))
-
-
-def is_at_rest(x: object) -> bool:
-    """Whether `x` is a tensor of PyTorch that NumPy can read where it lies, and that has no derivatives.
+    It pays for concrete arrays of JAX, which compiles every operation anew for each number of cases, and for
+    tensors of PyTorch on the processor without derivatives, whose memory NumPy shares.
 
     Examples
     --------
     >>> import torch
-    >>> is_at_rest(torch.zeros(2)), is_at_rest(torch.zeros(2, requires_grad=True)), is_at_rest(np.zeros(2))
-    (True, False, False)
+    >>> host_copy(torch.zeros(2))
+    array([0., 0.], dtype=float32)
+    >>> host_copy(torch.zeros(2, requires_grad=True))
+    tensor([0., 0.], requires_grad=True)
     """
-    if (
-        type(x) is np.ndarray or type(x) is not _tensor_type()
-    ):  # what others make of tensors, they may observe
-        return False
-    torch, tensor = sys.modules["torch"], cast("Any", x)
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-        return False
-    if tensor.dtype not in (torch.float64, torch.float32, torch.int64, torch.int32, torch.bool):
-        return False
-    if tensor.requires_grad and torch.is_grad_enabled():
-        return False
-    return torch.autograd.forward_ad.unpack_dual(tensor).tangent is None
+    if type(x) is np.ndarray:
+        return x
+    if type(x) is _tensor_type():  # classes derived from tensors may observe what is done with them
+        return to_numpy(x) if _is_readable(x) else x
+    if compat.is_jax_array(x) and not is_traced(x):
+        given: Array = x
+        # NumPy lacks the numbers of 16 bits that machine learning uses.
+        return np.asarray(given) if given.dtype.name in _READABLE and len(given.devices()) == 1 else given
+    return x
 
 
-def at_hand(x: Array) -> Array:
-    """`x`, or its values in NumPy where they are at hand: for checks."""
-    return np.asarray(x) if is_at_hand(x) else x
+def is_on_processor(x: Array) -> bool:
+    """True if an array of JAX is concrete and on the processor."""
+    return not is_traced(x) and all(map(is_processor, x.devices()))
 
 
-def from_hand(x: NDArray, like: Array) -> Array:
-    """A new array of NumPy, made from what was `at_hand` of `like`, in the library of `like`."""
-    return sys.modules["jax"].device_put(x) if is_at_hand(like) else from_numpy(x, like)
+def is_processor(device: Any) -> bool:
+    """True if a device of JAX is the processor, whose memory NumPy shares."""
+    return device.platform == "cpu"
 
 
-def with_type(x: Array, dtype: Any) -> Array:
-    """`x` as numbers of another type; by NumPy where they are at hand, and no program is compiled for it.
+_READABLE = ("float64", "float32", "int64", "int32", "bool")
 
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> with_type(jnp.zeros(2), jnp.int32)
-    Array([0, 0], dtype=int32)
-    """
-    if is_at_hand(x):
-        return from_hand(np.asarray(x).astype(dtype), x)
-    return namespace(x).astype(x, dtype)
+
+def _is_readable(tensor: Any) -> bool:
+    torch = sys.modules["torch"]
+    return (
+        tensor.device.type == "cpu"
+        and tensor.layout == torch.strided
+        and str(tensor.dtype).removeprefix("torch.") in _READABLE
+        and not (tensor.requires_grad and torch.is_grad_enabled())
+        and torch.autograd.forward_ad.unpack_dual(tensor).tangent is None
+    )
 
 
 def stop_gradient(x: Array) -> Array:
@@ -333,6 +286,8 @@ def asarray(x: object, *, xp: Namespace, device: Any = None, dtype: Any = None) 
         x = to_numpy(x)
     if is_jax(xp) and device is not None and not hasattr(device, "platform"):
         device = None  # a sharding or an abstract device: JAX places the constant itself
+    if is_jax(xp) and isinstance(x, np.ndarray) and dtype is None:
+        return sys.modules["jax"].device_put(x, device)  # compiles nothing
     if is_torch(xp) and isinstance(x, np.ndarray):
         given = cast("Array", x)
         if not given.flags.writeable or min(given.strides, default=0) < 0:

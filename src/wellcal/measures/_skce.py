@@ -15,11 +15,11 @@ from wellcal._arrays.namespaces import (
     Array,
     float64,
     handed_over,
+    host_copy,
     is_array,
-    is_at_rest,
     is_jax,
-    is_near,
     is_numpy,
+    is_on_processor,
     is_traced,
     namespace,
     stop_gradient,
@@ -39,7 +39,7 @@ from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
-from wellcal.predictions.batches import where_at_rest
+from wellcal.predictions.batches import host_copies
 from wellcal.predictions.cases import per_case
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.feature_form import FEWEST
@@ -206,14 +206,14 @@ def _nearer(
     """Many cases of other libraries in NumPy, which knows ways without all pairs; not for derivatives."""
     if is_numpy(predictions.xp) or not _knows_all_libraries(predictions):
         return targets, predictions, weights
-    if is_jax(predictions.xp) and predictions.event_shape:
-        return targets, predictions, weights  # vectors have no features: programs of JAX are quicker
+    if is_jax(predictions.xp) and (predictions.event_shape or not is_on_processor(targets)):
+        return targets, predictions, weights  # programs of JAX are quicker: vectors have no features
     if kernel is not None and (not is_constant(check_pair_kernel(kernel)) or calls_user_function(kernel)):
         return targets, predictions, weights
     foreign = is_array(weights) and not is_numpy(namespace(weights))
-    if foreign and not (is_at_rest(weights) or is_near(weights)):
+    if foreign and not isinstance(host_copy(weights), np.ndarray):
         return targets, predictions, weights
-    read, values = where_at_rest(predictions, targets)
+    read, values = host_copies(predictions, targets)
     return values, read, to_numpy(weights) if read is not predictions and foreign else weights
 
 

@@ -20,9 +20,9 @@ from wellcal._arrays.namespaces import (
     Array,
     Namespace,
     asarray,
-    at_hand,
     attribute,
     device_of,
+    host_copy,
     is_array,
     is_traced,
     namespace,
@@ -42,6 +42,10 @@ from wellcal.predictions.quantile_ties import Ties
 from wellcal.predictions.selection import checked_index, is_mask, outside_of_batch
 
 FAMILIES: list[type[Predictions]] = []
+
+
+_KINDS = {"labels": "classes", "counts": "counts", "bins": "quantiles", "objects": "objects"}
+"""Kinds of families by the names of their target domains."""
 
 
 class Predictions(Distributions):
@@ -299,8 +303,30 @@ class Predictions(Distributions):
 
     @property
     def target_kind(self) -> str:
-        """What targets are: families with the same word check them alike."""
+        """Name of the domain of targets: families with the same name check targets alike."""
         return self.target_domain.name
+
+    @property
+    def kind(self) -> str:
+        """One of "classes", "counts", "numbers", "vectors", "quantiles", "draws", "atoms" and "objects".
+
+        Batches of one kind can be judged by the same methods. "classes" are predicted by probabilities, with
+        targets as indices; "numbers" and "vectors" by any other distribution. For :class:`wellcal.Samples` it
+        is the parameter of that name.
+
+        Examples
+        --------
+        >>> import wellcal as wc
+        >>> wc.Bernoulli([0.2]).kind, wc.Poisson([2.0]).kind, wc.Samples([[0.0, 1.0]]).kind
+        ('classes', 'counts', 'draws')
+        """
+        numbers = "vectors" if self.event_shape else "numbers"
+        return _KINDS.get(self.target_kind, numbers)
+
+    @property
+    def parts(self) -> tuple[Predictions, ...]:
+        """Components of a mixture; the batch itself for other families."""
+        return (self,)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -328,7 +354,7 @@ class Predictions(Distributions):
                 f"found {tuple(array.shape[1:])}"
             )
         if self.target_domain is not real:
-            self.target_domain.check(at_hand(array), name)
+            self.target_domain.check(host_copy(array), name)
         return array
 
     def check_judged(self, targets: Array, earlier: Ties | None = None) -> Ties | None:

@@ -16,9 +16,7 @@ from wellcal._arrays.namespaces import (
     asarray,
     concat_rows,
     device_of,
-    is_at_hand,
-    is_at_rest,
-    is_near,
+    host_copy,
     namespace,
     to_numpy,
 )
@@ -52,47 +50,24 @@ def in_numpy(predictions: Predictions) -> Predictions:
     return batch if any(moved) else predictions
 
 
-def where_at_hand(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
-    """The same batch and arrays in NumPy and float64, where they are JAX's and all at hand; else as they are.
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> from wellcal.predictions import Normal
-    >>> batch, y = where_at_hand(Normal(jnp.zeros(2), jnp.ones(2)), jnp.ones(2))
-    >>> type(batch.loc).__name__, type(y).__name__
-    ('ndarray', 'ndarray')
-    """
-    return _read(is_at_hand, predictions, others)
-
-
-def where_at_rest(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
-    """The same, also for tensors of PyTorch on the processor through which no derivative flows.
+def host_copies(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
+    """Return a batch and arrays in NumPy, floats as float64, where reading all is cheap; else as they are.
 
     Examples
     --------
     >>> import torch
     >>> from wellcal.predictions import Normal
-    >>> batch, y = where_at_rest(Normal(torch.zeros(2), torch.ones(2)), torch.ones(2))
+    >>> batch, y = host_copies(Normal(torch.zeros(2), torch.ones(2)), torch.ones(2))
     >>> type(batch.loc).__name__, type(y).__name__
     ('ndarray', 'ndarray')
     """
-    return _read(lambda array: is_at_rest(array) or is_near(array), predictions, others)
-
-
-def _read(
-    readable: Callable[[Array], bool], predictions: Predictions, others: tuple[Array, ...]
-) -> tuple[Any, ...]:
     arrays: list[Array] = list(others)
     predictions.map_arrays(lambda array: arrays.append(array) or array)
-    if not all(map(readable, arrays)):
+    copies = map(host_copy, arrays)
+    if not all(isinstance(copy, np.ndarray) for copy in copies):
         return (predictions, *others)
-    return (in_numpy(predictions), *map(_doubled, others))
-
-
-def _doubled(array: Array) -> NDArray:
-    values = to_numpy(array)
-    return values.astype(np.float64) if values.dtype.kind == "f" else values
+    values = map(to_numpy, others)
+    return in_numpy(predictions), *(v.astype(np.float64) if v.dtype.kind == "f" else v for v in values)
 
 
 def wherever(predictions: Predictions) -> Callable[[Array], Predictions]:

@@ -9,7 +9,6 @@ import numpy as np
 from wellcal._arrays.checks import (
     check_ndim,
     check_rows,
-    ends_of,
     label_array,
     one_of,
 )
@@ -18,15 +17,11 @@ from wellcal._arrays.namespaces import (
     Array,
     Namespace,
     NDArray,
-    at_hand,
-    from_hand,
     from_numpy,
-    is_at_hand,
-    is_tensor,
+    host_copy,
     is_traced,
     namespace,
     to_numpy,
-    with_type,
 )
 from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import (
@@ -117,7 +112,9 @@ class Bernoulli(Predictions):
             if asked := names_wanted(y, name, 2, "Bernoulli"):
                 raise TypeError(asked) from error
             raise
-        return with_type(found, integer_dtype(self.xp))
+        if type(values := host_copy(found)) is np.ndarray:
+            return from_numpy(values.astype(np.int64), self.like)
+        return self.xp.astype(found, integer_dtype(self.xp))
 
     def class_probs(self) -> Array:
         """Probabilities of 0 and 1, ``(n, 2)``."""
@@ -379,17 +376,12 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     targets = _as_given(batch, y, name)
     check_ndim(targets, name, (1 + len(batch.event_shape),), y)
     check_cases(int(targets.shape[0]), name, batch)
-    if is_tensor(targets) and _are_numbered(batch) and _are_whole_below(targets, len(batch.labels())):
-        return batch.xp.astype(targets, integer_dtype(batch.xp))
-    plain = _are_numbered(batch) and is_at_hand(targets) and targets.dtype == integer_dtype(batch.xp)
-    if plain and _are_numbers_below(at_hand(targets), len(batch.labels())):
-        return targets
     index = _found(batch, targets, name)
     known = batch.labels()
     remedy = f"the classes are {', '.join(map(repr, known[:6].tolist()))}{', ...' if len(known) > 6 else ''}"
-    if known.dtype.kind not in "biuf" and namespace(targets) is namespace() and targets.dtype.kind in "biuf":
-        remedy += f"; give {name} as these" + _or_numbers(at_hand(targets), len(known))
-    ok = at_hand(index) >= 0
+    if known.dtype.kind not in "biuf" and type(targets) is np.ndarray and targets.dtype.kind in "biuf":
+        remedy += f"; give {name} as these" + _or_numbers(targets, len(known))
+    ok = host_copy(index) >= 0
     if type(targets) is np.ndarray and targets.ndim == 1 and not is_traced(ok):
         strange = targets[~to_numpy(ok)]
         remedy += about_strange(strange.tolist(), known.tolist(), name) if strange.size else ""
@@ -427,14 +419,6 @@ def _are_numbers_below(values: NDArray, count: int) -> bool:
     return values.dtype.kind in "iu" and values.size > 0 and bool(values.min() >= 0 and values.max() < count)
 
 
-def _are_whole_below(values: Array, count: int) -> bool:
-    """The same for a tensor, in two steps on its device rather than nine."""
-    if 0 in values.shape or not namespace(values).isdtype(values.dtype, "integral"):
-        return False
-    least, most = ends_of(values)
-    return least >= 0 and most < count
-
-
 def _as_given(batch: Bernoulli | Categorical, y: Any, name: str) -> Array:
     """`y` as an array: of NumPy where labels are looked up, else of the predictions' library."""
     if is_traced(y):
@@ -461,8 +445,8 @@ def _found(batch: Bernoulli | Categorical, targets: Array, name: str) -> Array:
     xp = batch.xp
     dtype = integer_dtype(xp)
     if _are_numbered(batch):
-        if is_at_hand(targets):
-            return from_hand(_numbered(namespace(), batch, at_hand(targets), np.int64), targets)
+        if type(values := host_copy(targets)) is np.ndarray:
+            return from_numpy(_numbered(namespace(), batch, values, np.int64), batch.like)
         return _numbered(xp, batch, targets, dtype)
     labels = batch.labels()
     if is_traced(targets):

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
 from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
 from wellcal._arrays.domains import Domain, real
-from wellcal._arrays.namespaces import Array, at_hand, attribute
+from wellcal._arrays.namespaces import Array, attribute, host_copy
 from wellcal._arrays.parameters import common_library_of, is_number, repeated, same_dtype
 
 _KEY = "wellcal parameter"
@@ -224,7 +224,7 @@ def checked_parameters(
     found = dict(zip(given, same_dtype([arrays[name] for name in given]), strict=True))
     for name, array in found.items():
         known = any(array is seen for seen in inside)
-        specs[name].check(at_hand(array), called[name], values=not known)
+        specs[name].check(host_copy(array), called[name], values=not known)
     return found
 
 

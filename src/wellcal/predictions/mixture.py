@@ -14,7 +14,7 @@ from wellcal._arrays.inversion import bisect_quantile
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
-    at_hand,
+    host_copy,
     is_array,
     is_numpy,
     namespace,
@@ -79,6 +79,11 @@ class Mixture(Predictions):
     def event_shape(self) -> tuple[int, ...]:
         """Shape of one target."""
         return self.components[0].event_shape
+
+    @property
+    def parts(self) -> tuple[Predictions, ...]:
+        """The components."""
+        return tuple(self.components)
 
     # -- targets -----------------------------------------------------------------------------
 
@@ -304,7 +309,7 @@ def _full_weights(weights: Any, components: tuple[Any, ...]) -> Array:
             f"weights must have shape ({count},) or ({n}, {count}) for {count} components of {n} "
             f"predictions, found {tuple(given.shape)}"
         )
-    seen = at_hand(given)
+    seen = host_copy(given)
     simplex.check(seen if seen.ndim == 2 else seen[None, :], "weights")
     return xp.broadcast_to(given, (n, count))
 

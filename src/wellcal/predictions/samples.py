@@ -64,7 +64,7 @@ class Samples(Predictions):
 
     values: Array = parameter(ndim=2, usual=USUAL)
     weights: Array = parameter(simplex, ndim=2, default=None)
-    kind: str = "draws"
+    kind: str = "draws"  # pyright: ignore[reportIncompatibleMethodOverride, reportIncompatibleVariableOverride]
     axis: InitVar[Any] = None
 
     continuous: ClassVar[bool] = False

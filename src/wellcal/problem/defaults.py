@@ -63,7 +63,7 @@ from wellcal.predictions import (
     Quantiles,
 )
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.batches import in_numpy, where_at_hand
+from wellcal.predictions.batches import host_copies, in_numpy
 
 SUBSAMPLE = 2000
 """Predictions from which scales are taken: all of them up to this number."""
@@ -119,7 +119,7 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
 
 def subsample(predictions: Predictions) -> Predictions:
     """At most `SUBSAMPLE` of the predictions, without gradients, always the same ones."""
-    (fixed,) = (predictions,) if is_numpy(predictions.xp) else where_at_hand(predictions)
+    (fixed,) = host_copies(predictions) if is_jax(predictions.xp) else (predictions,)
     if not is_numpy(fixed.xp):
         fixed = fixed.map_arrays(stop_gradient)
     n = len(fixed)

@@ -44,7 +44,7 @@ from wellcal.kernels.parts import is_constant
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs
-from wellcal.predictions.batches import where_at_hand
+from wellcal.predictions.batches import host_copies
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.draw_corrections import correction_of_draws
 from wellcal.problem.drawn_targets import draw_targets, unsampled_family
@@ -318,7 +318,7 @@ def _prepared(
 ) -> Problem:
     library = _library(predictions)
     if is_jax(library) and is_constant(chosen):
-        predictions, checked = where_at_hand(predictions, checked)
+        predictions, checked = host_copies(predictions, checked)
     targets = Targets(checked, predictions)
     notes = Notes()
     terms: list[Term] = []
