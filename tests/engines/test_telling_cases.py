@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal.engines import Engine, Fused, Linear, Tiled
+from wellcal.engines import Engine, Linear, Tiled
 from wellcal.engines.controls import ExactRows
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
 from wellcal.problem.deviations import null_deviation
@@ -64,7 +64,7 @@ def test_tensors_are_not_rounded_where_few_cases_say_most(wrong: int) -> None:
     y, pred = _sure(wrong)
     tensors = wc.Normal(torch.tensor(pred.loc), torch.tensor(pred.scale))
     found, exact = (
-        wc.skce(torch.tensor(y), tensors, kernel=KERNEL, engine=Fused(precision=precision))
+        wc.skce(torch.tensor(y), tensors, kernel=KERNEL, engine=Tiled(precision=precision))
         for precision in ("mixed", "float64")
     )
     told = found.provenance.get("precision_error", 0.0)

@@ -70,7 +70,7 @@ def test_an_engine_that_cannot_says_why(registered: Plain) -> None:
 def test_unknown_engines() -> None:
     with pytest.raises(
         ValueError,
-        match=r"unknown engine 'tilde'; known are auto, tiled, linear, fused; did you mean 'tiled'",
+        match=r"unknown engine 'tilde'; known are auto, tiled, linear; did you mean 'tiled'",
     ):
         wc.skce(Y, PRED, engine="tilde")
     for wrong in (3, Tiled, None):

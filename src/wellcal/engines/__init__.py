@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from wellcal.engines.base import Engine, Support
 from wellcal.engines.choose import choose_engine, register_engine
-from wellcal.engines.fused import Fused
 from wellcal.engines.linear import FEWEST_ON_A_LINE, Linear
-from wellcal.engines.pair_gradients import FEWEST
 from wellcal.engines.tiled import Tiled
 
 register_engine(Tiled())
 register_engine(Linear(), priority=1.0, fewest=FEWEST_ON_A_LINE)
-register_engine(Fused(), priority=2.0, fewest=FEWEST)
 
-__all__ = ["Engine", "Fused", "Linear", "Support", "Tiled", "choose_engine", "register_engine"]
+__all__ = ["Engine", "Linear", "Support", "Tiled", "choose_engine", "register_engine"]

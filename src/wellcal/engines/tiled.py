@@ -67,6 +67,7 @@ from wellcal.engines.pieces import PAIRS, Batch, Lag, Piece, Tile
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.scan import scan_listed_blocks, scan_tiles
 from wellcal.engines.structures import evened
+from wellcal.engines.torch_pairs import tensor_sums
 from wellcal.expectations.bilinear import Form, room_of
 from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.feature_form import in_features, known_features
@@ -102,8 +103,8 @@ class Tiled(Engine):
         "float64"; "mixed": products in float32 once the four terms of h have cancelled, where the kernel on
         targets has features, with the bias measured and removed; or "auto", which takes "mixed" for
         20,000 cases or more if the error that is left (`precision_error` in the provenance, in the unit that
-        :func:`wellcal.skce` explains) is below 0.001. NumPy only; elsewhere it is the precision of the
-        arrays.
+        :func:`wellcal.skce` explains) is below 0.001. Tensors of PyTorch are rounded by "auto" on a graphics
+        card only; for other libraries it is the precision of the arrays.
 
     Examples
     --------
@@ -144,6 +145,10 @@ class Tiled(Engine):
         """Sums of h over all pairs i < j."""
         if self._takes_at_once(problem):
             return _at_once(problem)
+        if is_torch(problem.xp) and self.tile is None:
+            sums = tensor_sums(problem, self.precision)
+            if sums is not None:
+                return sums
         mixed = self._mixed(problem)
         if mixed is not None:
             return mixed.corrected(self._tiled(mixed.problem, problem.n, 1))
@@ -206,6 +211,8 @@ class Tiled(Engine):
                 out |= mixed.describe()
             elif self.precision == "mixed":
                 out["precision_note"] = f"float64: {why_not_mixed(problem)}"
+        elif "tensors" in problem.kept:
+            out |= problem.kept["tensors"]
         elif self.precision == "mixed" and not is_numpy(problem.xp):
             out["precision_note"] = "that of the arrays: this engine has mixed precision for NumPy only"
         return out
@@ -293,7 +300,11 @@ class Tiled(Engine):
         elif is_jax(problem.xp):
             return self._run_jax(problem, pieces, shape, pairs, scan)
         elif is_torch(problem.xp):
-            total, rows = sum_with_gradient(problem, pieces, shape, pairs, _sum_tensor)
+
+            def sums(given: Problem) -> tuple[Array, Array]:
+                return _sum_tensor(given, pieces, shape, pairs)
+
+            total, rows = sum_with_gradient(problem, pieces, pairs, sums)
         else:
             total, rows = _sum_tensor(problem, pieces, shape, pairs)
         return Sums(total, _all_cases(to_numpy(rows), problem.n))

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from scipy import linalg
@@ -60,24 +60,6 @@ _SOON_MOVED = 2**15  # entries of tensors that are looked at in memory
 _MOST_COUNTS = 512  # different targets whose kernel matrix is decomposed
 
 
-class OnALine(NamedTuple):
-    """Normals on a line and a target for each: features are ``factor`` times the difference of theirs.
-
-    Attributes
-    ----------
-    loc, variance, targets
-        ``(n,)`` each.
-    grid, factor
-        Features of the kernel, and what they are multiplied by.
-    """
-
-    loc: Array
-    variance: Array
-    targets: Array
-    grid: FeatureGrid
-    factor: float
-
-
 @dataclass(frozen=True)
 class FeatureSource:
     """Features of the measures of n cases, made for some of them at a time.
@@ -92,8 +74,6 @@ class FeatureSource:
         What the features of one case cost, in evaluations.
     extremes
         Gives cases that stand out in one of the arrays that describe them: they point where others do not.
-    line
-        What all features are made of, in the simplest case.
     rank
         How many coordinates they are likely to have in the end; None for as many as there are features.
     """
@@ -103,7 +83,6 @@ class FeatureSource:
     of: Callable[[Chunk | NDArray], Array]
     each: float
     extremes: Callable[[], NDArray]
-    line: OnALine | None = None
     rank: int | None = None
 
 
@@ -192,8 +171,8 @@ def _of_elements(form: ElementForm, rows: Measure) -> FeatureSource | None:
 
     components = sum(part.size for part in rows)
     dear = 8.0 if Laplaces in kinds else 2.0
-    each, line = dear * components * size, _on_a_line(grids, rows)
-    return FeatureSource(len(rows[0].leaf), size, features_on(grids, rows), each, extremes_of(rows), line)
+    each = dear * components * size
+    return FeatureSource(len(rows[0].leaf), size, features_on(grids, rows), each, extremes_of(rows))
 
 
 def features_on(grids: list[tuple[float, FeatureGrid]], rows: Measure) -> Callable[[Chunk | NDArray], Array]:
@@ -214,24 +193,6 @@ def features_on(grids: list[tuple[float, FeatureGrid]], rows: Measure) -> Callab
         return blocks[0] if len(blocks) == 1 else namespace(*blocks).concat(blocks, axis=1)
 
     return of
-
-
-def _on_a_line(grids: list[tuple[float, FeatureGrid]], rows: Measure) -> OnALine | None:
-    """One normal less one target for each case, under one kernel on a line; None for all else."""
-    if len(grids) > 1 or len(grids[0][1].centres) > 1 or len(rows) != 2:
-        return None
-    said, seen = rows
-    if (said.kind, seen.kind, said.size, seen.size) != (Normals, Points, 1, 1):
-        return None
-    if not (isinstance(said.weights, float) and isinstance(seen.weights, float)):
-        return None
-    if (said.weights, seen.weights) != (1.0, -1.0):
-        return None
-    normals, points = cast("Any", said.element), cast("Any", seen.element)
-    (root, grid) = grids[0]
-    # As views of all of it: the derivative of a column that is taken out is a matrix to be filled.
-    loc, variance, targets = (array.reshape(-1) for array in (normals.x[0], normals.v[0], points.x[0]))
-    return OnALine(loc, variance, targets, grid, root)
 
 
 def gaussian_summands(kernel: Kernel, factor: float = 1.0) -> list[tuple[float, Gaussian]] | None:

@@ -28,7 +28,6 @@ from wellcal._arrays.namespaces import (
     device_of,
     from_numpy,
     is_numpy,
-    is_on_accelerator,
     is_tensor,
     namespace,
     stop_gradient,
@@ -38,7 +37,6 @@ from wellcal.expectations.decompose import Components
 from wellcal.expectations.even_features import even_sums
 from wellcal.expectations.low_rank import LowRank
 from wellcal.expectations.rules.elements import Points
-from wellcal.expectations.tensor_features import line_features
 
 PER_SCALE = 2.5
 """Features in one length scale."""
@@ -226,8 +224,6 @@ class FeatureGrid:
         product: Array = None
         for c, line in enumerate(self.centres):
             centres = asarray(line, xp=xp, device=device_of(loc), dtype=loc.dtype)
-            if len(self.centres) == 1 and is_on_accelerator(loc):
-                return line_features(loc - self.origin[0], variance, centres, self.lengthscale, NORM)
             spread = 1.0 + 2.0 * variance[:, c, None] / self.lengthscale**2
             from_origin = loc[:, c, None] - self.origin[c]
             squared = ((from_origin - centres[None, :]) / self.lengthscale) ** 2

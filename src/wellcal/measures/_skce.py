@@ -100,16 +100,15 @@ def skce(
         "auto": numerical expectations, with a reported error estimate, where no closed form is
         known; "closed": an error instead; or a :class:`wellcal.Lowering` that says how.
     engine
-        "tiled": all pairs, by tiles; "linear": without all pairs, where that can be done; "fused": for
-        tensors of PyTorch, on graphics cards above all; "auto": the quickest of them that can; or an engine
-        such as ``wellcal.engines.Tiled(threads=1)``.
+        "tiled": all pairs, by tiles; "linear": without all pairs, where that can be done; "auto": the
+        quickest of them that can; or an engine such as ``wellcal.engines.Tiled(threads=1)``.
     precision
         "float64"; "mixed": products in float32 after the four terms of h have cancelled, twice as fast, with
         an error that is measured, reported (`precision_error` in the provenance) and never above 0.01;
         "auto": "mixed" for 20,000 cases or more, where that error is below 0.001. Its unit is the standard
         deviation that the estimate would have if the predictions were calibrated, from targets that are drawn
-        from them; where they cannot be drawn, `error_unit` says what stands in for it. For NumPy, and for all
-        pairs of cases: blocks are in float64.
+        from them; where they cannot be drawn, `error_unit` says what stands in for it. For all pairs of
+        cases in NumPy, and in PyTorch, where "auto" rounds on graphics cards only: blocks are in float64.
     progress
         Whether to show how far a run of more than two seconds is; None does where standard error is a
         terminal. A function is called as ``progress(what, done, total)``, and ends the run by raising an

@@ -7,7 +7,7 @@ closed forms stay for few pairs, for kernels without finite features, and as wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -22,7 +22,7 @@ from wellcal._arrays.rows import Rows, arrays_of
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, cost_of
 from wellcal.expectations.compression import Compressed, compressed, effort, rank_of_some, with_likely_rank
-from wellcal.expectations.differences import FeatureSource, OnALine, source_of
+from wellcal.expectations.differences import FeatureSource, source_of
 from wellcal.expectations.distances import IN_NUMPY, EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
@@ -157,13 +157,10 @@ def in_products(problem: Problem, *, tensors: bool = False) -> Problem | None:
     return exact if all(isinstance(form, FiniteForm) and form.gram is None for form in forms) else None
 
 
-def differentiable_features(
-    problem: Problem, most: int, on_a_line: Callable[[OnALine], Array | None] | None = None
-) -> Problem | None:
+def differentiable_features(problem: Problem, most: int) -> Problem | None:
     """The problem with features of all cases as they come, for tensors whose gradients flow through them.
 
-    None where targets or predictions have no finite features, or these have more than `most` entries. In the
-    simplest case they may be made `on_a_line`, all at once, by a function that gives None where it cannot.
+    None where targets or predictions have no finite features, or these have more than `most` entries.
     """
     if not _allowed.features or not is_torch(problem.xp):
         return None
@@ -173,11 +170,7 @@ def differentiable_features(
         source = _source(term.on_targets, own.on_targets)
         if source is None or source.size * source.n > most:
             return None
-        features = None
-        if source.line is not None and on_a_line is not None:
-            features = on_a_line(source.line)
-        if features is None:
-            features = source.of(slice(0, source.n))
+        features = source.of(slice(0, source.n))
         term = replace(term, on_targets=FiniteForm(None, source.size))
         own = own._replace(on_targets=WeightRows(features))
         form = term.on_predictions
@@ -284,7 +277,7 @@ def _source(form: Form, rows: Rows) -> FeatureSource | None:
     def of(cases: Chunk | NDArray) -> Array:
         return take_rows(weights, cases)[:, None] * plain.of(cases)
 
-    return replace(plain, of=of, line=None)
+    return replace(plain, of=of)
 
 
 def compiled_distance(distance: EmbeddingDistance, pairs: float, *, worth: float) -> EmbeddingDistance | None:

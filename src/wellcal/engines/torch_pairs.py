@@ -1,0 +1,341 @@
+"""Sums over pairs of tensors as products of features, with derivatives in closed form, on any device.
+
+Where kernels on targets have finitely many features, h is a sum of terms
+``factor * exp(-(sum_c |x_ic - x_jc|^degree)^exponent) <f_i, f_j>``, with points x of predictions and features
+f of predictions less those of targets. Tiles are as large as the budget of the device allows, so that memory
+grows as n.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import combinations_with_replacement
+from operator import add
+from typing import Any, cast
+
+from wellcal._arrays.chunks import Chunk, Span, budget, entries_for
+from wellcal._arrays.namespaces import Array, is_on_accelerator, stop_gradient, to_numpy
+from wellcal._arrays.rows import arrays_of, map_rows
+from wellcal.engines.autograd import sum_with_gradient
+from wellcal.engines.pieces import Tile
+from wellcal.engines.reductions import Sums
+from wellcal.expectations.bilinear import FiniteForm
+from wellcal.expectations.distances import EmbeddingDistance, tensor_distances
+from wellcal.expectations.mmd import MeanDiscrepancy
+from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.kernels.parts import is_constant
+from wellcal.problem.feature_form import differentiable_features, in_products, known_features
+from wellcal.problem.problem import Problem, TermRows
+from wellcal.problem.telling_cases import few_say_most
+
+_DIFFERENTIATED_FROM = 128  # cases: below, differentiating closed forms is as quick
+_ROUNDED_FROM = 20_000  # cases on a device from which precision="auto" tries float32
+_ALLOWED = {"auto": 1e-3, "mixed": 1e-2}  # rounding error, in standard deviations of the sum
+_TILES, _SIDE = 64, 128  # random tiles that the rounding error is measured on, and their side
+_FEW, _FEW_ON_DEVICE = 4, 64  # coordinates up to which differences are quicker than `cdist` (2 ns a pair)
+
+
+@dataclass(frozen=True)
+class PairTerm:
+    """One term of h in tensors.
+
+    Attributes
+    ----------
+    points
+        Points of predictions ``(n, D)`` in units of the length scale, their median at the origin.
+    features
+        Features of predictions less those of targets ``(n, M)``.
+    lengthscale
+        Length scale of the kernel on predictions.
+    degree, exponent
+        Distances are ``sum_c |x_ic - x_jc|^degree``, 1 or 2; the kernel is ``exp(-distance^exponent)``.
+    factor
+        Factor of the term.
+    """
+
+    points: Array
+    features: Array
+    lengthscale: float
+    degree: int
+    exponent: float
+    factor: float
+
+    def of(self, cases: Any) -> PairTerm:
+        """Select cases by a slice or by positions in a tensor."""
+        return replace(self, points=self.points[cases], features=self.features[cases])
+
+
+def pair_terms(problem: Problem) -> list[PairTerm] | None:
+    """Return the terms of a problem; None where targets or predictions do not meet as above.
+
+    Examples
+    --------
+    >>> import torch, wellcal as wc
+    >>> from wellcal.problem.problem import prepare
+    >>> (term,) = pair_terms(prepare(torch.tensor([1, 0, 1]), wc.Bernoulli(torch.tensor([0.2, 0.7, 0.9]))))
+    >>> term.points.shape, term.features.shape, term.degree, term.exponent
+    (torch.Size([3, 1]), torch.Size([3, 2]), 1, 1.0)
+    """
+    terms: list[PairTerm] = []
+    for term, rows in zip(problem.terms, problem.rows, strict=True):
+        form, points = term.on_predictions, _points(term.on_predictions, rows)
+        targets = term.on_targets
+        if points is None or not isinstance(targets, FiniteForm) or targets.gram is not None:
+            return None
+        form = cast("ExpDistanceForm", form)
+        if not isinstance(term.factor, float) or not isinstance(form.lengthscale, float):
+            return None
+        points = stop_gradient(points)
+        degree = int(form.inner.degree)
+        terms.append(
+            PairTerm(
+                (points - points.median(dim=0).values) / form.lengthscale,
+                stop_gradient(rows.on_targets.weights),
+                form.lengthscale,
+                degree,
+                form.power / degree,
+                term.factor,
+            )
+        )
+    return terms
+
+
+def _points(form: Any, rows: TermRows) -> Array | None:
+    """Return the rows between which the kernel on predictions takes distances; None without such rows."""
+    if not isinstance(form, ExpDistanceForm):
+        return None
+    inner = form.inner
+    if isinstance(inner, MeanDiscrepancy):
+        finite = isinstance(inner.form, FiniteForm) and inner.form.gram is None
+        return rows.on_predictions.inner.weights if finite else None
+    return rows.on_predictions if isinstance(inner, EmbeddingDistance) else None
+
+
+def tensor_sums(problem: Problem, precision: str) -> Sums | None:
+    """Sums over all pairs of a problem in tensors, with gradients; None where terms do not meet as above.
+
+    What the provenance reports is kept with the problem, as "tensors".
+    """
+    torch = sys.modules["torch"]
+    if any(torch.autograd.forward_ad.unpack_dual(array).tangent is not None for array in problem.arrays):
+        return None  # derivatives in forward mode go through the generic tiles
+    if any(array.requires_grad for array in problem.arrays):
+        if torch.is_grad_enabled():
+            return _with_gradient(problem)
+        constant = replace(problem, rows=map_rows(stop_gradient, problem.rows))
+        sums = tensor_sums(constant, precision)
+        problem.kept.update(constant.kept)
+        return sums
+    if not is_constant(problem.kernel) and torch.is_grad_enabled():
+        return None
+    exact = in_products(problem, tensors=True)
+    terms = None if exact is None else pair_terms(exact)
+    if terms is None:
+        return None
+    features = known_features(problem)
+    terms, said = _rounded(terms, precision)
+    problem.kept["tensors"] = ({} if features is None else features.describe()) | said
+    total, rows = (reduce(add, parts) for parts in zip(*map(pair_sums, terms), strict=True))
+    return Sums(total, to_numpy(rows))
+
+
+def _with_gradient(problem: Problem) -> Sums | None:
+    """Sums whose gradients are computed along with them; None where they have no closed form."""
+    if problem.n < _DIFFERENTIATED_FROM or not is_constant(problem.kernel):
+        return None
+    exact = differentiable_features(problem, budget.device)
+    if exact is None or pair_terms(exact) is None:
+        return None
+    everything = Span(0, problem.n)
+
+    def tiles() -> Iterator[Tile]:
+        yield Tile(everything, everything)
+
+    def sums(given: Problem) -> tuple[Array, Array]:
+        h = Tile(everything, everything).value(given, given.rows, given.rows)
+        return h.sum(), h.detach().sum(dim=1)
+
+    problem.kept["tensors"] = {}
+    total, rows = sum_with_gradient(exact, tiles, exact.n * (exact.n - 1) // 2, sums, _sums_and_slopes)
+    return Sums(total, to_numpy(rows))
+
+
+def _sums_and_slopes(problem: Problem) -> tuple[Array, Array, list[Array | None]]:
+    """Total, sums of cases, and derivatives of the total by all arrays of a problem, in closed form."""
+    sums: list[Array] = []
+    slopes: list[Array | None] = []
+    for term, own, rows in zip(problem.terms, pair_terms(problem) or (), problem.rows, strict=True):
+        of_cases, by_features, by_points = pair_gradients(own)
+        sums.append(of_cases)
+        features, points = rows.on_targets.weights, _points(term.on_predictions, rows)
+        slopes += [
+            by_features if array is features else by_points if array is points else None
+            for array in arrays_of(rows)
+        ]
+    total = reduce(add, sums)
+    return 0.5 * total.sum(), total, slopes
+
+
+# -- precision -----------------------------------------------------------------------------------
+
+
+def _rounded(terms: list[PairTerm], precision: str) -> tuple[list[PairTerm], dict[str, Any]]:
+    """Terms in float32 where `precision` asks for it and the measured error is small, with a description."""
+    torch = sys.modules["torch"]
+    n, like = len(terms[0].features), terms[0].features
+    if precision == "float64" or n < 4:
+        return terms, {}
+    if precision == "auto" and (n < _ROUNDED_FROM or not is_on_accelerator(like)):
+        return terms, {}
+    single = [
+        replace(term, points=term.points.to(torch.float32), features=term.features.to(torch.float32))
+        for term in terms
+    ]
+    error = _rounding_error(terms, single)
+    if error <= _ALLOWED[precision]:
+        said = {"precision": "mixed: products in float32", "precision_error": error}
+        return single, said | {"error_unit": "observed h"}
+    return terms, {"precision_note": f"float64: float32 is not known to be exact enough ({error:.1e})"}
+
+
+def _rounding_error(terms: Sequence[PairTerm], single: Sequence[PairTerm]) -> float:
+    """Error of the sum in float32, in standard deviations of a sum of pairs as large as the observed ones.
+
+    It is measured on random tiles, which would miss a few cases that dominate the sum: then it is infinite.
+    """
+    torch = sys.modules["torch"]
+    like = terms[0].features
+    if few_say_most(sum(term.factor * (term.features**2).sum(dim=1) for term in terms)):
+        return math.inf
+    n = len(like)
+    side = min(_SIDE, n // 2)
+    generator = torch.Generator(device=like.device).manual_seed(0)
+    differences: list[Array] = []
+    squares: list[Array] = []
+    for _ in range(_TILES):
+        some = torch.randint(n, (2 * side,), generator=generator, device=like.device)
+        h, rounded = (
+            sum(_tile(term.of(some[:side]), term.of(some[side:])) for term in given)
+            for given in (terms, single)
+        )
+        differences.append((h - rounded).mean())
+        squares.append((h * h).mean())
+    bias, second = to_numpy(torch.stack(differences)), float(torch.stack(squares).mean())
+    error = math.hypot(float(bias.mean()), float(bias.std()) / math.sqrt(_TILES))
+    return error * math.sqrt(0.5 * n * (n - 1)) / math.sqrt(second) if second > 0.0 else 0.0
+
+
+# -- tiles ---------------------------------------------------------------------------------------
+
+
+def _tiles(like: Array) -> Iterator[tuple[Chunk, Chunk]]:
+    """Squares on and above the diagonal."""
+    n, side = len(like), max(8, math.isqrt(entries_for(like, 4 * budget.cache)))
+    cuts = [slice(i, min(i + side, n)) for i in range(0, n, side)]
+    return combinations_with_replacement(cuts, 2)
+
+
+def pair_sums(term: PairTerm) -> tuple[Array, Array]:
+    """Sum over pairs i < j, and the sum of each case over all others ``(n,)``, in float64."""
+    wide = sys.modules["torch"].float64
+    rows = term.features.new_zeros(len(term.features), dtype=wide)
+    for i, j in _tiles(term.features):
+        h = _tile(term.of(i), term.of(j))
+        if i == j:
+            h.fill_diagonal_(0.0)  # all of the square: each pair is in the sums of both of its cases
+        else:
+            rows[j] += h.sum(dim=0, dtype=wide)
+        rows[i] += h.sum(dim=1, dtype=wide)
+    return 0.5 * rows.sum(), rows
+
+
+def _tile(a: PairTerm, b: PairTerm) -> Array:
+    """Values of a term for all pairs of cases."""
+    raised = _raised(a, _distances(a.points, b.points, a.degree))
+    return raised.neg_().exp_().mul_((a.factor * a.features) @ b.features.mT)
+
+
+def _distances(a: Array, b: Array, degree: int) -> Array:
+    """``sum_c |a_ic - b_jc|^degree`` of all pairs, ``(n, m)``."""
+    if a.shape[1] > (_FEW_ON_DEVICE if is_on_accelerator(a) else _FEW):
+        return tensor_distances(a, b, degree)
+    total: Array = None
+    for _, difference in _differences(a, b):
+        own = difference.abs_() if degree == 1 else difference.square_()
+        own = own.squeeze(2) if own.shape[2] == 1 else own.sum(dim=2)
+        total = own if total is None else total.add_(own)
+    return total
+
+
+def _differences(a: Array, b: Array) -> Iterator[tuple[Chunk, Array]]:
+    """Differences of all pairs ``(n, m, D)``, as many coordinates at a time as there is room for."""
+    step = max(1, entries_for(a, budget.cache) // (len(a) * len(b)))
+    for c in range(0, a.shape[1], step):
+        some = slice(c, c + step)
+        yield some, a[:, None, some] - b[None, :, some]
+
+
+def _raised(term: PairTerm, distance: Array) -> Array:
+    """Distances to the power of the term; the same array where that is one."""
+    if term.exponent == 1.0:
+        return distance
+    return distance.sqrt() if term.exponent == 0.5 else distance**term.exponent
+
+
+# -- derivatives ---------------------------------------------------------------------------------
+
+
+def pair_gradients(term: PairTerm) -> tuple[Array, Array, Array]:
+    """Sums of cases over all others ``(n,)``, and derivatives of the sum over pairs i < j.
+
+    These are by features ``(n, M)`` and by points ``(n, D)`` as predictions have them. With k the kernel and
+    s the distance of a pair, ``d sum / d f_i = sum_j k_ij f_j``, and by points it is
+    ``sum_j w_ij ds_ij / dx_i`` with ``w = <f_i, f_j> dk / ds``. Each tile is evaluated once for all of it.
+    """
+    points, features = term.points, term.features
+    by_points, by_features = points.new_zeros(points.shape), features.new_zeros(features.shape)
+    for i, j in _tiles(features):
+        distance = _distances(points[i], points[j], term.degree)
+        raised = _raised(term, distance)
+        k = (-raised).exp_()
+        if i == j:
+            k.fill_diagonal_(0.0)
+        by_features[i].addmm_(k, features[j])
+        if i != j:
+            by_features[j].addmm_(k.mT, features[i])
+        weights = _slopes(term, k.mul_(features[i] @ features[j].mT), raised, distance)
+        _add_by_points(term, weights, i, j, by_points)
+        if i != j:
+            _add_by_points(term, weights.mT, j, i, by_points)
+    if term.factor != 1.0:
+        by_features.mul_(term.factor)
+    by_points.mul_(-term.factor * term.exponent * term.degree / term.lengthscale)
+    # Each pair is in the sums of both of its cases, linear in the features of either.
+    return (by_features * features).sum(dim=1), by_features, by_points
+
+
+def _slopes(term: PairTerm, h: Array, raised: Array, distance: Array) -> Array:
+    """Derivatives of h by the distance over ``-exponent``; all arrays are overwritten.
+
+    Pairs of equal points have a derivative of zero, the subgradient in the middle of a cone.
+    """
+    if term.exponent == 1.0:
+        return h
+    if term.exponent != 0.5:
+        h.mul_(raised)
+        raised = distance
+    return h.div_(raised.masked_fill_(raised == 0.0, math.inf))
+
+
+def _add_by_points(term: PairTerm, weights: Array, i: Chunk, j: Chunk, by_points: Array) -> None:
+    """Add ``sum_j w_ij |x_i - x_j|^(degree - 1) sign(x_i - x_j)`` of a tile to the derivatives at `i`."""
+    a, b, out = term.points[i], term.points[j], by_points[i]
+    if term.degree == 2:
+        out.addcmul_(weights.sum(dim=1)[:, None], a).addmm_(weights, b, alpha=-1.0)
+        return
+    for some, difference in _differences(a, b):
+        out[:, some] += difference.sign_().mul_(weights[:, :, None]).sum(dim=1)
