@@ -17,7 +17,7 @@ from benchmarks.cases import FloatArray, IntArray
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.timing import Timing, one_thread, take_turns
-from wellcal.scaling import TemperatureScaling
+from wellcal.recalibration import TemperatureScaling
 
 OURS = "wellcal"
 WANTED = 1.0

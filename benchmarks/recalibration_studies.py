@@ -12,7 +12,7 @@ from benchmarks import environment
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.studies import ALPHA, Rate, rates
-from wellcal.scaling import TemperatureScaling, apply_temperature, cross_fit
+from wellcal.recalibration import TemperatureScaling, apply_temperature, cross_fit
 
 RESAMPLES = 99
 SIZES = (100, 400)

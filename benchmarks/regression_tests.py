@@ -216,7 +216,9 @@ def recalibration() -> Rows:
     """Temperatures, what they do to predictions, and cross-fitting."""
     samples = {name: data(name) for name in SCALED} | {"Categorical": too_certain()}
     for name, (y, pred) in samples.items():
-        yield row(f"apply temperature / {name} / nll", wc.nll(y, wc.scaling.apply_temperature(pred, 1.7)))
+        yield row(
+            f"apply temperature / {name} / nll", wc.nll(y, wc.recalibration.apply_temperature(pred, 1.7))
+        )
         fitted = wc.TemperatureScaling().fit(y, pred)
         yield row(f"temperature by nll / {name}", fitted.temperature_, FLAT_VALLEY)
         yield row(f"temperature by nll / {name} / nll", wc.nll(y, fitted.transform(pred)))
@@ -225,7 +227,7 @@ def recalibration() -> Rows:
         fitted = wc.TemperatureScaling().fit(y, pred, objective="skce")
         yield row(f"temperature by skce / {name}", fitted.temperature_, COARSE_SEARCH)
     y, pred = data("Normal")
-    crossed = wc.scaling.cross_fit(y, pred, folds=3, method="exact", rng=10, n_resamples=RESAMPLES)
+    crossed = wc.recalibration.cross_fit(y, pred, folds=3, method="exact", rng=10, n_resamples=RESAMPLES)
     yield row("cross fit / Normal / temperatures", checksum(crossed.temperatures), FLAT_VALLEY)
     yield row("cross fit / Normal / p-values of folds", checksum(crossed.fold_pvalues))
     yield row("cross fit / Normal / estimate before", crossed.before.estimate, EXACT, UNIT_TERMS)

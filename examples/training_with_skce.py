@@ -18,7 +18,7 @@ from torch import nn
 
 import wellcal as wc
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
-from wellcal.scaling import TemperatureScaling
+from wellcal.recalibration import TemperatureScaling
 from wellcal.torch import SKCELoss
 
 SETTINGS = {"100 cases": (100, 100), "1000 cases": (1000, 300)}  # training cases, steps of Adam

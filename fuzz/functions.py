@@ -7,7 +7,7 @@ from typing import Any
 import wellcal as wc
 from fuzz.scenarios import QUICK, Scenario, as_foreign
 from fuzz.subjects import Subject, Valid, of, one_of, pred_of
-from wellcal import kernels, scaling
+from wellcal import kernels, recalibration
 
 CASES: dict[str, Valid] = {"y": of("y"), "pred": pred_of}
 RNG: dict[str, Valid] = {"rng": one_of(0, 1, None)}
@@ -293,14 +293,14 @@ MODELS = [
     ),
     Subject(
         "apply_temperature",
-        scaling.apply_temperature,
+        recalibration.apply_temperature,
         {"pred": pred_of, "temperature": one_of(2.0)},
         {},
         ("Normal", "Laplace", "Bernoulli", "Categorical", "Mixture", "Beta"),
     ),
     Subject(
         "cross_fit",
-        scaling.cross_fit,
+        recalibration.cross_fit,
         CASES,
         {**RNG, **TEST, "folds": one_of(2, 3), "objective": one_of("nll"), "method": one_of("exact", "auto")},
         ("Normal", "Bernoulli"),

@@ -72,7 +72,7 @@ for name, result in results.items():
 # of the cases and judged on the fifth that it has not seen, five times over.
 # For naive Bayes it helps, and is not enough: a bent curve is not mended by one number.
 # Isotonic regression, which scikit-learn has, can do more.
-from wellcal.scaling import cross_fit
+from wellcal.recalibration import cross_fit
 
 mended = cross_fit(y, pred["naive Bayes"], rng=0)
 print(mended)

@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wellcal import conformance, displays, engines, extend, hypotests, kernels, reading, scaling
+    from wellcal import conformance, displays, engines, extend, hypotests, kernels, reading, recalibration
     from wellcal import dask as dask
     from wellcal import jax as jax
     from wellcal import torch as torch
@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from wellcal.predictions.adapters import as_predictions
     from wellcal.predictions.guessing import GuessedRoles, guess_roles
     from wellcal.problem.defaults import default_kernel
+    from wellcal.recalibration import TemperatureScaling
     from wellcal.reporting import Report, report
-    from wellcal.scaling import TemperatureScaling
     from wellcal.witnesses import Witness, witness
 
 __version__ = "0.1.0"
@@ -143,7 +143,7 @@ _HOMES = {
     "predictions.guessing": ("GuessedRoles", "guess_roles"),
     "problem.defaults": ("default_kernel",),
     "reporting": ("Report", "report"),
-    "scaling": ("TemperatureScaling",),
+    "recalibration": ("TemperatureScaling",),
     "witnesses": ("Witness", "witness"),
 }
 _HOME = {name: f"wellcal.{room}" for room, names in _HOMES.items() for name in names}
@@ -157,7 +157,7 @@ _SUBPACKAGES = (
     "jax",
     "kernels",
     "reading",
-    "scaling",
+    "recalibration",
     "torch",
 )
 
@@ -235,8 +235,8 @@ __all__ = [
     "plan",
     "quantile_calibration",
     "reading",
+    "recalibration",
     "report",
-    "scaling",
     "skce",
     "smooth_ece",
     "ucme",

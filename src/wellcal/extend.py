@@ -56,9 +56,9 @@ from wellcal.predictions import (
     whole_numbers,
 )
 from wellcal.predictions.adapters import ADAPTERS
+from wellcal.predictions.temperatures import TEMPERATURES
 from wellcal.problem.defaults import METRICS, TARGET_KERNELS
 from wellcal.problem.problem import Problem
-from wellcal.scaling.temperature import TEMPERATURES
 
 __all__ = [
     "Atoms",
@@ -299,7 +299,7 @@ def temperature(family: Family, *, replace: bool = False) -> Callable[[Any], Any
     >>> @temperature(Half)
     ... def half_temperature(pred, T):
     ...     return Half(pred.scale * T)
-    >>> wc.scaling.apply_temperature(Half([1.0, 3.0]), 2.0).scale
+    >>> wc.recalibration.apply_temperature(Half([1.0, 3.0]), 2.0).scale
     array([2., 6.])
     """
     return TEMPERATURES.register(family, replace=replace)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wellcal as wc
-from wellcal.scaling import apply_temperature
+from wellcal.recalibration import apply_temperature
 
 rng = np.random.default_rng(5)
 N, D = 7, 3

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 import wellcal as wc
-from wellcal.scaling import apply_temperature
+from wellcal.recalibration import apply_temperature
 
 TEMPERATURES = [0.4, 1.0, 2.7]
 

@@ -23,7 +23,7 @@ import wellcal.hypotests
 import wellcal.jax
 import wellcal.kernels
 import wellcal.predictions
-import wellcal.scaling
+import wellcal.recalibration
 import wellcal.torch
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ PUBLIC_MODULES = (
     wellcal.kernels,
     wellcal.predictions,
     wellcal.reading,
-    wellcal.scaling,
+    wellcal.recalibration,
     wellcal.jax,
     wellcal.torch,
 )

@@ -35,7 +35,7 @@ def test_all_of_the_interface_is_tried() -> None:
     tried = {subject.name.split("(")[0].split(" ")[0] for subject in CATALOGUE}
     tried |= {subject.call.__name__ for subject in CATALOGUE}
     left_out = {name for names in OTHERS.values() for name in names.split()}
-    modules = ("kernels", "engines", "hypotests", "scaling", "displays", "conformance", "torch")
+    modules = ("kernels", "engines", "hypotests", "recalibration", "displays", "conformance", "torch")
     public: set[str] = set()
     for module in (wc, *(importlib.import_module(f"wellcal.{name}") for name in modules)):
         public |= {name for name in module.__all__ if callable(getattr(module, name))}

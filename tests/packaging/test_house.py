@@ -71,7 +71,7 @@ def modules() -> Iterator[tuple[str, ModuleType]]:
 def test_the_door_shows_public_names() -> None:
     shown = {name for name in dir(wc) if not (name.startswith("__") and name.endswith("__"))}
     assert set(wc.__all__) - {"__version__"} <= shown
-    public_rooms = {"kernels", "engines", "hypotests", "displays", "conformance", "scaling"}
+    public_rooms = {"kernels", "engines", "hypotests", "displays", "conformance", "recalibration"}
     public_rooms |= {"torch", "jax", "dask"}
     assert not shown - set(wc.__all__) - public_rooms
 

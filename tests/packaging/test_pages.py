@@ -23,7 +23,7 @@ ROOMS = (
     "engines",
     "displays",
     "conformance",
-    "scaling",
+    "recalibration",
     "reading",
     "extend",
     "torch",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.scaling import TemperatureScaling, cross_fit
-from wellcal.scaling.temperature import apply_temperature
+from wellcal.recalibration import TemperatureScaling, cross_fit
+from wellcal.recalibration.temperature import apply_temperature
 
 from .designs import check_rate, check_spread, check_value
 

@@ -125,7 +125,7 @@ def test_two_classes_have_names() -> None:
     assert tests[0] == tests[1]
     scaled = wc.TemperatureScaling().fit(words, pred).transform(pred)
     assert scaled.labels().tolist() == ["no", "yes"]
-    assert wc.scaling.cross_fit(words, pred, rng=0, n_resamples=99).before.n_samples == N
+    assert wc.recalibration.cross_fit(words, pred, rng=0, n_resamples=99).before.n_samples == N
     monitor = wc.Monitor(rng=0, warmup=10)
     monitor.update(words, pred)
     assert wc.Monitor.from_dict(monitor.to_dict()) == monitor

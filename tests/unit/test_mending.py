@@ -33,7 +33,7 @@ def test_a_model_has_one_p_value_whoever_asks() -> None:
     y, pred = rng.normal(mu, 1.3), wc.Normal(mu, np.ones(40))
     options: Any = {"rng": 7, "n_resamples": 99}
     alone = wc.calibration_test(y, pred, **options).pvalue
-    assert wc.scaling.cross_fit(y, pred, **options).before.pvalue == alone
+    assert wc.recalibration.cross_fit(y, pred, **options).before.pvalue == alone
     reported = wc.report(y, pred, recalibrate=True, **options).best
     assert reported.test.pvalue == alone
     assert reported.mended is not None

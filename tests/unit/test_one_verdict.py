@@ -93,7 +93,7 @@ def test_all_functions_say_the_same_of_a_model(name: str) -> None:
         "several": wc.compare(y, {"a": pred, "b": pred}).tests[1].pvalue,
     }
     if name in ("normals", "classes"):
-        found = wc.scaling.cross_fit(y, pred)
+        found = wc.recalibration.cross_fit(y, pred)
         pvalues["recalibration"] = found.before.pvalue
     assert pvalues == dict.fromkeys(pvalues, first.pvalue)
     verdicts = {key: display.verdict for key, display in shown.items()}
@@ -117,7 +117,7 @@ def test_the_same_call_has_the_same_answer() -> None:
             "pit": wc.pit(y, pred).tolist(),
             "monitor": monitor.e_value,
             "ucme": float(wc.ucme(y, pred, locations=5)),
-            "cross_fit": wc.scaling.cross_fit(*case("binary"), n_resamples=99).after.pvalue,
+            "cross_fit": wc.recalibration.cross_fit(*case("binary"), n_resamples=99).after.pvalue,
             "plan": wc.plan(pred, against={"means": 0.5}, data_sets=20, n_resamples=19).to_json(),
         }
 

@@ -229,7 +229,7 @@ TELLING: dict[str, Any] = {
     "predictions": lambda progress: wc.local_discrepancy(Y, PRED, progress=progress),
     "cases": lambda progress: wc.Monitor(rng=0).update(Y, PRED, progress=progress),
     "temperatures": lambda progress: wc.TemperatureScaling().fit(Y, PRED, progress=progress),
-    "recalibration": lambda progress: wc.scaling.cross_fit(
+    "recalibration": lambda progress: wc.recalibration.cross_fit(
         Y, PRED, rng=0, n_resamples=99, objective="skce", progress=progress
     ),
 }

@@ -18,7 +18,7 @@ from wellcal.measures.binned.tables import class_table
 from wellcal.measures.scores.forms import atoms_crps, draws_crps
 from wellcal.measures.waves import cosine_sums
 from wellcal.predictions.base import check_inputs
-from wellcal.scaling.class_likelihood import ClassLikelihood
+from wellcal.recalibration.objectives import ClassLikelihood
 
 RNG = np.random.default_rng(12)
 

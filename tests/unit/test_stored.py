@@ -29,7 +29,7 @@ from wellcal.kernels import Delta, ExpDistance, Gaussian, Kernel, Laplacian, Mat
 from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
 from wellcal.measures.presentation import Presentable
 from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
-from wellcal.scaling import CrossFitted, TemperatureScaling
+from wellcal.recalibration import CrossFitted, TemperatureScaling
 
 RNG = np.random.default_rng(3)
 N = 30

@@ -193,7 +193,7 @@ def _monitor(p: Picture) -> Any:
 
 def _recalibration(p: Picture) -> Any:
     from wellcal.displays import RecalibrationDisplay
-    from wellcal.scaling import cross_fit
+    from wellcal.recalibration import cross_fit
 
     found = cross_fit(p.y, p.pred, **p.drawing)
     p.say(found.verdict, found.after.rejected, found)

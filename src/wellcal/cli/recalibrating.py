@@ -38,7 +38,7 @@ def run(
     """Recalibrate."""
     from wellcal.measures.presentation import text_rows
     from wellcal.reading.writing import with_columns, write_table, written_format
-    from wellcal.scaling import cross_fit
+    from wellcal.recalibration import cross_fit
 
     passed_on, to_text = "inferred", out is not None and written_format(out) in ("csv", "tsv")
     if out is not None:

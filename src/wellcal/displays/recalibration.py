@@ -30,7 +30,7 @@ class RecalibrationDisplay(Display):
     >>> rng = np.random.default_rng(0)
     >>> mu = rng.normal(size=150)
     >>> y, pred = rng.normal(mu, 1.0), wc.Normal(mu, 0.5 * np.ones(150))
-    >>> found = wc.scaling.cross_fit(y, pred, rng=1, n_resamples=199)
+    >>> found = wc.recalibration.cross_fit(y, pred, rng=1, n_resamples=199)
     >>> display = RecalibrationDisplay.from_result(found)
     >>> display.before.name, display.after.name
     ('before', 'after')
@@ -50,7 +50,7 @@ class RecalibrationDisplay(Display):
         rng: Any = 0,
         **options: Any,
     ) -> RecalibrationDisplay:
-        """Draw what :func:`wellcal.scaling.cross_fit` returned, or what a fitted scaling does.
+        """Draw what :func:`wellcal.recalibration.cross_fit` returned, or what a fitted scaling does.
 
         Parameters
         ----------

@@ -2,7 +2,7 @@
 
 A density p with respect to a reference measure becomes q proportional to p^(1/T). The measure matters: with
 respect to Lebesgue measure a Beta distribution would change its mean, with respect to dx / (x (1 - x)) it
-does not. :func:`wellcal.scaling.apply_temperature` is the door, and has the table of them.
+does not. :func:`wellcal.recalibration.apply_temperature` is the door, and has the table of them.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def report(
         are cut into groups. Each group is tested by itself, with p-values adjusted for all of them.
     recalibrate
         Whether to try what recalibration on held-out cases would do
-        (:func:`wellcal.scaling.cross_fit`).
+        (:func:`wellcal.recalibration.cross_fit`).
     groups
         Label of the cluster of each case (patient, account), where cases of one cluster depend on each other,
         for one model. Tests, findings, the size of the error, segments and standard errors of scores honour

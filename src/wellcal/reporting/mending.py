@@ -29,9 +29,9 @@ from wellcal.predictions import (
 )
 from wellcal.predictions.fingerprints import arrays_of
 from wellcal.predictions.temperatures import check_supported
+from wellcal.recalibration.cross_fitting import cross_fit
 from wellcal.reporting.data import ModelData
 from wellcal.reporting.pieces import Mended
-from wellcal.scaling.cross_fitting import cross_fit_all
 
 NOT_TRIED = "Recalibration was not tried"
 """How the sentence begins that says why."""
@@ -85,7 +85,7 @@ def mended(
     options: dict[str, Any] = {"rng": seed, "n_resamples": n_resamples, "before": before}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # temperatures at the end of their range, which are told below
-        found = cross_fit_all(some.targets, some.predictions, rows, objective=objective, **options)
+        found = cross_fit(some.targets, some.predictions, tested=rows, objective=objective, **options)
     if not _between(found.scaling.temperature_, found.scaling.bounds):
         return (
             "Recalibration was of no use: no temperature is best for these cases, which need another remedy."

@@ -57,9 +57,9 @@ from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration
 from wellcal.measures.running.table import Measured
 from wellcal.measures.yardstick import Yardstick
 from wellcal.monitoring import MonitorChange, MonitorStatus
+from wellcal.recalibration import CrossFitted, TemperatureScaling
 from wellcal.reporting.data import DRAWN, at_most
 from wellcal.reporting.pieces import Choices, ExampleCase, Mended, SegmentReport, Segments, WorstGroup
-from wellcal.scaling import CrossFitted, TemperatureScaling
 from wellcal.witnesses import Witness
 from wellcal.witnesses.result import Group
 

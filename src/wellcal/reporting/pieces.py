@@ -15,7 +15,7 @@ from wellcal.hypotests.result import TestResult
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.intervals import Interval
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
-from wellcal.scaling.cross_fitting import CrossFitted
+from wellcal.recalibration.cross_fitting import CrossFitted
 
 _NAMED = 3  # segments that a verdict names
 
@@ -244,7 +244,7 @@ class Mended(Presentable):
         Proper scores before less after, on the same cases, with 95% intervals: above zero where mending
         helps. The first is the one that is told.
     cross_fitted
-        All of it: :class:`wellcal.scaling.CrossFitted`.
+        All of it: :class:`wellcal.recalibration.CrossFitted`.
     rejected
         Whether the report calls the model miscalibrated, by a test that may have seen more cases.
     n_samples

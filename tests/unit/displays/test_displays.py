@@ -111,7 +111,7 @@ def test_models_of_grades_share_their_axes() -> None:
 
 def test_grades_before_and_after_recalibration() -> None:
     y, _, sharp = _grades()
-    found = wc.scaling.cross_fit(y, sharp, rng=0, folds=2, n_resamples=39)
+    found = wc.recalibration.cross_fit(y, sharp, rng=0, folds=2, n_resamples=39)
     display = RecalibrationDisplay.from_result(found, y, sharp, rng=0)
     assert len(display.figure_.axes) == len(display.before.curves) == 3
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["before", "after"]

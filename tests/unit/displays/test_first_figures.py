@@ -88,7 +88,7 @@ def test_vectors_are_shown_by_their_coordinates(display: Any) -> None:
 
 
 def test_recalibration_is_drawn_from_its_result_alone() -> None:
-    found = wc.scaling.cross_fit(Y, PRED, rng=0, n_resamples=39, folds=2, method="exact")
+    found = wc.recalibration.cross_fit(Y, PRED, rng=0, n_resamples=39, folds=2, method="exact")
     alone = displays.RecalibrationDisplay.from_result(found)
     given = displays.RecalibrationDisplay.from_result(found, Y, PRED)
     assert alone.before == given.before

@@ -386,7 +386,7 @@ def test_trace_of_a_monitor():
 
 
 def test_before_and_after_recalibration():
-    found = wc.scaling.cross_fit(Y, NARROW, rng=0, n_resamples=99, folds=2, method="exact")
+    found = wc.recalibration.cross_fit(Y, NARROW, rng=0, n_resamples=99, folds=2, method="exact")
     display = RecalibrationDisplay.from_result(found, Y, NARROW)
     np.testing.assert_allclose(display.before.values, NARROW.cdf(Y))
     np.testing.assert_allclose(display.after.values, found.predictions.cdf(Y))

@@ -170,7 +170,7 @@ def test_the_same_holds_wherever_a_test_is_run() -> None:
     y = MU + 3.0
     found = wc.report(y, PRED, rng=0, n_resamples=199).models[0].test
     pair = wc.compare(y, PRED, PRED, rng=0, n_resamples=199)
-    mended = wc.scaling.cross_fit(y, PRED, rng=0, n_resamples=199)
+    mended = wc.recalibration.cross_fit(y, PRED, rng=0, n_resamples=199)
     for test in (found, *pair.tests, mended.before):
         assert test.provenance["n_resamples"] == 199
     assert wc.compare(y, PRED, PRED, rng=0).tests[0].provenance["n_resamples"] == 99_999
@@ -232,7 +232,7 @@ def test_compare() -> None:
 def test_cross_fitting() -> None:
     rng = np.random.default_rng(0)
     mu = rng.normal(size=120)
-    found = wc.scaling.cross_fit(
+    found = wc.recalibration.cross_fit(
         rng.normal(mu, 3.0), wc.Normal(mu, np.ones(120)), method="exact", n_resamples=99, rng=0
     )
     assert re.search(r"before +p <= \S+ the smallest that", repr(found))

@@ -36,8 +36,9 @@ from wellcal.predictions import Mixture
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
-from wellcal.scaling.fitting import Fitted, fit_calibration, fit_likelihood
-from wellcal.scaling.temperature import apply_temperature, check_supported, family_name
+from wellcal.predictions.temperatures import check_supported
+from wellcal.recalibration.objectives import Fitted, fit_calibration, fit_likelihood
+from wellcal.recalibration.temperature import apply_temperature, family_name
 
 OBJECTIVES = ("nll", "skce")
 _KIND, _VERSION = "wellcal.TemperatureScaling", 1
@@ -52,16 +53,16 @@ class NotFittedError(ValueError, AttributeError):
     >>> import numpy as np, wellcal as wc
     >>> TemperatureScaling().transform(wc.Bernoulli(np.array([0.2])))
     Traceback (most recent call last):
-    wellcal.scaling.recalibrator.NotFittedError: this TemperatureScaling has no temperature yet: call ...
+    wellcal.recalibration.recalibrator.NotFittedError: this TemperatureScaling has no temperature ...
     """
 
 
 class TemperatureScaling(Shown, ByState):
     """Recalibration of predictions by one number, the temperature.
 
-    Densities p become q proportional to p^(1/T), with one T for all predictions: see
-    :func:`wellcal.scaling.apply_temperature` for what that means for each family. T is chosen on held-out
-    data, by likelihood or by calibration error. Means of predicted numbers, and most probable classes,
+    Densities p become q proportional to p^(1/T), with one T for all predictions:
+    :func:`wellcal.recalibration.apply_temperature` lists the families. T is chosen on held-out data, by
+    likelihood or by calibration error. Means of predicted numbers, and most probable classes,
     do not change.
 
     Parameters
@@ -77,7 +78,7 @@ class TemperatureScaling(Shown, ByState):
         "nll" or "skce".
     before_, after_
         The objective on the fitting data at temperature 1 and at `temperature_`: never worse. Their
-        difference says nothing about other data; :func:`wellcal.scaling.cross_fit` does.
+        difference says nothing about other data; :func:`wellcal.recalibration.cross_fit` does.
     family_
         Family of the predictions; of mixtures, with the families of components.
     by_component_
@@ -149,7 +150,7 @@ class TemperatureScaling(Shown, ByState):
         y
             Observed targets, one for each prediction.
         pred
-            Predictions of a family in the table of :func:`wellcal.scaling.apply_temperature`, or a mixture
+            Predictions of a family that :func:`wellcal.recalibration.apply_temperature` lists, or a mixture
             of such.
         objective
             "nll": least mean negative log-likelihood; "skce": least squared kernel calibration error.

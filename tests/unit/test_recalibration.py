@@ -21,8 +21,8 @@ import wellcal as wc
 from wellcal._arrays.chunks import limited
 from wellcal._arrays.namespaces import to_numpy
 from wellcal.kernels import Callable, ExpDistance, Gaussian, MaximumMeanDiscrepancy, Wasserstein
-from wellcal.scaling import NotFittedError, TemperatureScaling, apply_temperature, cross_fit
-from wellcal.scaling.fitting import descend, minimise
+from wellcal.recalibration import NotFittedError, TemperatureScaling, apply_temperature, cross_fit
+from wellcal.recalibration.objectives import minimise
 
 rng = np.random.default_rng(11)
 N = 60
@@ -194,10 +194,12 @@ def test_minimise_takes_the_deeper_valley() -> None:
         u = np.log(T)
         return -np.exp(-((u - 3.0) ** 2)) - 0.5 * np.exp(-(u**2))
 
-    assert minimise(two, (1e-4, 1e4))[0] == pytest.approx(np.exp(3.0), rel=2e-3)
-    assert descend(two, (1.0,), (1e-4, 1e4))[0] < 1.5
-    assert descend(two, (1.0, 10.0), (1e-4, 1e4))[0] == pytest.approx(np.exp(3.0), rel=2e-3)
-    assert descend(lambda T: -T, (1.0,), (0.5, 5.0)) == (pytest.approx(5.0, rel=1e-3), True)
+    bounds, grid = (1e-4, 1e4), np.geomspace(1e-4, 1e4, 38)
+    assert minimise(two, grid, bounds, tolerance=1e-9)[0] == pytest.approx(np.exp(3.0), rel=2e-3)
+    assert minimise(two, (1.0,), bounds, tolerance=1e-4)[0] < 1.5
+    assert minimise(two, (1.0, 10.0), bounds, tolerance=1e-4)[0] == pytest.approx(np.exp(3.0), rel=2e-3)
+    at_end = minimise(lambda T: -T, (1.0,), (0.5, 5.0), tolerance=1e-4)
+    assert at_end == (pytest.approx(5.0, rel=1e-3), True)
 
 
 # -- errors -------------------------------------------------------------------------------------

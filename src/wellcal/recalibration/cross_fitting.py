@@ -1,4 +1,4 @@
-"""What recalibration does for cases that it has not seen."""
+"""Calibration before and after recalibration, on cases that were not used for fitting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wellcal.measures.scores.casewise import log_prob_of_cases, nll
 from wellcal.predictions import Predictions
 from wellcal.predictions.batches import concatenate
 from wellcal.problem.defaults import default_kernel
-from wellcal.scaling.recalibrator import OBJECTIVES, TemperatureScaling, numpy_data
+from wellcal.recalibration.recalibrator import OBJECTIVES, TemperatureScaling, numpy_data
 
 FOLDS = 5
 """Folds that cases are cut into, where they are not few."""
@@ -176,6 +176,7 @@ def cross_fit(
     rng: int | np.random.Generator | None = None,
     n_resamples: int | None = None,
     before: TestResult | None = None,
+    tested: NDArray | None = None,
     progress: bool | Listener | None = None,
     **fit_options: Any,
 ) -> CrossFitted:
@@ -205,6 +206,9 @@ def cross_fit(
     before
         A test of these cases that was run already: it stands for the one before, and its kernel is the one
         of both. None runs it.
+    tested
+        Positions of the cases that the tests see, of very many; None for all. Temperatures and likelihoods,
+        whose time is linear in the number of cases, are of all, and `before` is a test of just these.
     progress
         As in :func:`wellcal.calibration_test`.
 
@@ -223,40 +227,6 @@ def cross_fit(
     >>> found = cross_fit(y, wc.Normal(mu, 0.5 * np.ones(150)), rng=1, n_resamples=199)
     >>> found.before.pvalue < 0.01 < found.after.pvalue
     True
-    """
-    options: dict[str, Any] = {"method": method, "rng": rng, "n_resamples": n_resamples, "before": before}
-    return cross_fit_all(
-        y,
-        pred,
-        None,
-        scaling=scaling,
-        objective=objective,
-        folds=folds,
-        kernel=kernel,
-        **options,
-        **fit_options,
-    )
-
-
-def cross_fit_all(
-    y: object,
-    pred: object,
-    tested: NDArray | None,
-    *,
-    scaling: TemperatureScaling | None = None,
-    objective: str = "nll",
-    folds: int | None = None,
-    kernel: Kernel | None = None,
-    method: str = "auto",
-    rng: int | np.random.Generator | None = None,
-    n_resamples: int | None = None,
-    before: TestResult | None = None,
-    **fit_options: Any,
-) -> CrossFitted:
-    """`cross_fit` of many cases: likelihoods are linear in their number, and tests see those of some rows.
-
-    `tested` are these rows, in their order; None for all. `before` is a test of just these. The other
-    arguments are those of :func:`cross_fit`.
     """
     one_of(objective, "objective", OBJECTIVES)
     template = TemperatureScaling() if scaling is None else scaling

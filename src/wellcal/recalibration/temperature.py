@@ -9,13 +9,11 @@ from wellcal._arrays.namespaces import is_array, is_jax, namespace
 from wellcal._arrays.parameters import same_library
 from wellcal.predictions import Mixture, Predictions
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.temperatures import TEMPERATURES, Temperature, check_supported, tempered
-
-__all__ = ["TEMPERATURES", "apply_temperature", "check_supported", "family_name"]
+from wellcal.predictions.temperatures import Temperature, check_supported, tempered
 
 
 def apply_temperature(pred: object, temperature: Temperature) -> Any:
-    r"""Predictions at another temperature: densities :math:`q \propto p^{1/T}`, family by family.
+    r"""Return predictions at another temperature: densities :math:`q \propto p^{1/T}`, family by family.
 
     ======================  ===================================  =============================  =========
     family                  reference measure                    what becomes of parameters     unchanged
@@ -86,7 +84,7 @@ def apply_temperature(pred: object, temperature: Temperature) -> Any:
 
 
 def family_name(predictions: Predictions) -> str:
-    """How errors and representations call a family; of mixtures, with the families of components."""
+    """Return the name of a family; of mixtures, with the families of the components."""
     if not isinstance(predictions, Mixture):
         return type(predictions).__name__
     names = sorted({type(part).__name__ for part in predictions.components})
