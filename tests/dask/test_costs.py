@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,18 @@ from tests.dask.examples import example
 import wellcal as wc
 import wellcal.dask
 from wellcal.dask import costs, effort, partitioned
-from wellcal.dask.costs import simulated
 from wellcal.dask.parquet import RowGroups
 from wellcal.problem.target_streams import BLOCK
 
 MOVING = ("_split", "_counted", "sums_of", "_scattered", "within_sums", "between_sums")
+
+
+def simulated(costs: Iterable[float], threads: int) -> float:
+    """Time at which the last of some tasks ends if each begins, in turn, on the first free thread."""
+    free = [0.0] * threads
+    for cost in costs:
+        heapq.heappush(free, heapq.heappop(free) + cost)
+    return max(free)
 
 
 @contextmanager

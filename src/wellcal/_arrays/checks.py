@@ -269,12 +269,6 @@ def check_same_length(n: int, name: str, m: int, other_name: str) -> None:
         raise ValueError(f"{name} and {other_name} must have the same length, found {n} and {m}")
 
 
-def check_nonempty(n: int, name: str) -> None:
-    """Reject an empty batch."""
-    if n == 0:
-        raise ValueError(f"{name} is empty: at least one row is needed")
-
-
 def check_rows(
     name: str, array: Array, ok: Array, problem: str, remedy: str, *, argument: str | None = None
 ) -> None:

@@ -12,6 +12,12 @@ import time
 import warnings
 from collections.abc import Generator
 from pathlib import Path
+from typing import BinaryIO
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 _HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 _CANNOT_LOCK = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -45,52 +51,19 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
             return
         temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            _write(temporary, data)
-            temporary.replace(target)
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
         except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+            temporary.unlink(missing_ok=True)
             raise
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a new file that has no name until it is whole, where the system has such files.
-
-    A process that is killed while it writes then leaves nothing behind.
-    """
-    handle = _nameless(path.parent)
-    with open(path if handle is None else handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-        if handle is None:
-            return
-        try:
-            # With a folder, which does not matter for a whole path: only then are links followed.
-            os.link(f"/proc/self/fd/{handle}", path, src_dir_fd=handle, follow_symlinks=True)
-            return
-        except FileExistsError:
-            raise
-        except OSError:  # no /proc, or a file system without links
-            pass
-    path.write_bytes(data)
-
-
-def _nameless(folder: Path) -> int | None:
-    """A handle of a file without a name in a folder; None where there are none."""
-    if not hasattr(os, "O_TMPFILE"):
-        return None
-    try:
-        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
-    except OSError as error:
-        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
-            return None
-        raise
 
 
 @contextlib.contextmanager
 def naming(path: str | os.PathLike[str]) -> Generator[None]:
-    """Let errors of the system name `path`: a full disk does not say which file it had no room for.
+    """Name `path` in errors of the system: a full disk does not say which file it had no room for.
 
     Examples
     --------
@@ -109,7 +82,7 @@ def naming(path: str | os.PathLike[str]) -> Generator[None]:
 
 
 def no_folder(path: str | os.PathLike[str]) -> str:
-    """That the folder which `path` is in is not there, and what to do; empty where it is.
+    """Return an error message if the folder of `path` does not exist, or else "".
 
     Examples
     --------
@@ -126,21 +99,21 @@ def no_folder(path: str | os.PathLike[str]) -> str:
 
 @contextlib.contextmanager
 def locked(path: str | os.PathLike[str], *, wait: float = 0.0) -> Generator[None]:
-    """Keep other processes from writing `path`, where they ask in the same way.
+    """Keep other processes that ask in the same way from writing `path`.
 
     The system takes the lock back when a process ends, however it ends: none is ever left over.
 
     Parameters
     ----------
     path
-        The file. The lock is a file next to it, which exists while somebody holds it and says who.
+        The file. The lock is a file next to it, which exists while it is held and names the holder.
     wait
         Seconds to wait for another process.
 
     Raises
     ------
     InUseError
-        Somebody else holds it.
+        Another process holds it.
 
     Examples
     --------
@@ -158,42 +131,30 @@ def locked(path: str | os.PathLike[str], *, wait: float = 0.0) -> Generator[None
     try:
         yield
     finally:
-        _release(handle, lock)
+        with contextlib.suppress(OSError):  # Windows does not remove what is open
+            lock.unlink()  # while it is held: a process that has opened it notices, and makes a new one
+        handle.close()
 
 
-def _acquire(lock: Path, target: Path, until: float) -> int:
+def _acquire(lock: Path, target: Path, until: float) -> BinaryIO:
     while True:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        handle: BinaryIO = open(lock, "a+b", buffering=0)  # noqa: SIM115
         try:
-            held = not _lock(handle)
-            # The last holder may have removed the file after it was opened here: then it is nobody's.
-            ours = not held and lock.exists() and os.path.samestat(os.fstat(handle), lock.stat())
-            if ours:
-                os.truncate(handle, 0)
-                os.write(handle, _who().encode())
+            if not _lock(handle.fileno()):
+                handle.seek(0)
+                who = handle.read().decode(errors="replace") or "another process"
+                if time.monotonic() >= until:
+                    remedy = "wait until that has ended, or write somewhere else"
+                    raise InUseError(f"{target} is being written by {who}; {remedy}")
+                time.sleep(_BETWEEN_TRIES)
+            elif lock.exists() and os.path.samestat(os.fstat(handle.fileno()), lock.stat()):
+                handle.truncate(0)
+                handle.write(_who().encode())
                 return handle
-            who = os.read(handle, 1000).decode(errors="replace") if held else ""
         except BaseException:
-            os.close(handle)
+            handle.close()
             raise
-        os.close(handle)
-        if held and time.monotonic() >= until:
-            raise InUseError(
-                f"{target} is being written by {who or 'another process'}; wait until that has ended, or "
-                "write somewhere else"
-            )
-        if held:
-            time.sleep(_BETWEEN_TRIES)
-
-
-def _release(handle: int, lock: Path) -> None:
-    # Removed while it is held: whoever opened it meanwhile notices, and makes a new one.
-    with contextlib.suppress(OSError):
-        lock.unlink()
-    os.close(handle)
-    if os.name == "nt":  # which does not remove what is open
-        with contextlib.suppress(OSError):
-            lock.unlink()
+        handle.close()
 
 
 def _who() -> str:
@@ -203,34 +164,18 @@ def _who() -> str:
 
 
 def _lock(handle: int) -> bool:
-    """Ask the system for the lock; whether we have it now."""
+    """Ask the system for the lock; True if we have it now."""
     try:
-        _ask(handle)
+        if sys.platform == "win32":
+            os.lseek(handle, 1 << 30, os.SEEK_SET)  # beyond the text, which others may read
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _HELD:
             return False
         if error.errno not in _CANNOT_LOCK:
             raise
-        warnings.warn(
-            "this file system has no locks: see that no other process writes the same file",
-            UserWarning,
-            stacklevel=2,
-        )
+        message = "this file system has no locks: see that no other process writes the same file"
+        warnings.warn(message, UserWarning, stacklevel=4)
     return True
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _ask(handle: int) -> None:
-        os.lseek(handle, 1 << 30, os.SEEK_SET)  # beyond the text, which others may read
-        try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        finally:
-            os.lseek(handle, 0, os.SEEK_SET)
-
-else:
-    import fcntl
-
-    def _ask(handle: int) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,8 +6,6 @@ those of univariate normal predictions, measured on one core of a server; other 
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wellcal._arrays.checks import one_of, whole_number
@@ -162,17 +160,3 @@ def _timed(
     cpu = sum(count * cost for count, cost in steps)
     clock = sum(-(-count // threads) * cost for count, cost in steps)
     return Effort(reads, tasks, moved, kept, cpu, clock + COSTS["task"] * tasks)
-
-
-def simulated(costs: Iterable[float], threads: int) -> float:
-    """When the last of some tasks ends, if each is begun, in turn, by whoever is free first.
-
-    Examples
-    --------
-    >>> simulated([3.0, 1.0, 1.0, 1.0], 2)
-    3.0
-    """
-    free = [0.0] * threads
-    for cost in costs:
-        heapq.heappush(free, heapq.heappop(free) + cost)
-    return max(free)

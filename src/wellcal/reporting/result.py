@@ -376,11 +376,6 @@ def _at_most(size: Yardstick) -> str:
     return f"{ALL_KINDS}: no further off than {model} (95% confidence){''.join(far)}"
 
 
-def in_one_word(size: Yardstick) -> dict[str, str]:
-    """The yardstick in words, for machines."""
-    return {"sentence": size.sentence, "size": size.size}
-
-
 def findings_below(findings: Sequence[Finding], verdict: str) -> list[str]:
     """Findings as sentences, but for a single one that the verdict tells in full."""
     sentences = [finding.sentence for finding in findings]

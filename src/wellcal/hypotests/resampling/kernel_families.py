@@ -10,9 +10,6 @@ _ON_TARGETS = (0.25, 0.5, 1.0, 2.0)
 _ON_PREDICTIONS = (0.5, 1.0, 4.0)
 _WITHOUT_SCALE = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
-LARGEST_FAMILY = max(len(_ON_TARGETS) * len(_ON_PREDICTIONS), len(_WITHOUT_SCALE))
-"""Kernels in a family, at most."""
-
 
 def kernel_family(kernel: Kernel) -> tuple[Kernel, ...]:
     """The kernel with its length scales multiplied by several factors.
