@@ -255,7 +255,7 @@ def optimised(function: Callable[..., Any], *given: Any) -> Any:
 def mean_size(y: Any, pred: Any, **options: Any) -> float:
     """Mean of |h| over pairs: the size that differences between libraries are compared with."""
     problem = prepare(y, pred, **options)
-    h = to_numpy(problem.tile(problem.rows, problem.rows))
+    h = to_numpy(problem.h(problem.rows, problem.rows))
     return float(np.abs(h).mean())
 
 

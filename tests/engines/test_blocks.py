@@ -54,45 +54,32 @@ def check_blocks(problem: Problem, size: int, engine: Tiled, h: np.ndarray) -> N
 
 
 def matrix(problem: Problem) -> np.ndarray:
-    return to_numpy(problem.tile(problem.rows, problem.rows))
+    return to_numpy(problem.h(problem.rows, problem.rows))
 
 
-def calls_of(monkeypatch: pytest.MonkeyPatch, *names: str) -> dict[str, int]:
-    """How often methods of a problem are called from now on."""
-    calls = dict.fromkeys(names, 0)
+def shapes_of(problem: Problem, size: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Shapes of the values of h that blocks of a size are made of."""
+    found: list[tuple[int, ...]] = []
+    h = Problem.h
 
-    def counted(name: str, method: Any) -> Any:
-        def call(problem: Problem, *rows: Any) -> Any:
-            calls[name] += 1
-            return method(problem, *rows)
+    def noted(own: Problem, *rows: Any) -> Any:
+        values = h(own, *rows)
+        found.append(tuple(values.shape))
+        return values
 
-        return call
-
-    for name in names:
-        monkeypatch.setattr(Problem, name, counted(name, getattr(Problem, name)))
-    return calls
-
-
-def test_all_ways_of_visiting_blocks_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs are listed; other blocks are evaluated many at a time, and in other libraries listed or tiled."""
-    calls = calls_of(monkeypatch, "paired", "batched", "tile")
-
-    def way(problem: Problem, size: int) -> str:
-        calls.update(dict.fromkeys(calls, 0))
+    with monkeypatch.context() as patched:
+        patched.setattr(Problem, "h", noted)
         Tiled(threads=1).blocks(problem, size)
-        return next(name for name, count in calls.items() if count)
-
-    sizes = SIZES[:-1]  # the last is one block of all cases
-    assert [way(few_numbers(), size) for size in sizes] == ["paired", *["batched"] * 4]
-    assert [way(few_numbers(torch.as_tensor), size) for size in sizes] == ["paired"] * 5
-    assert [way(many_numbers(torch.as_tensor), size) for size in sizes] == ["paired"] * 2 + ["tile"] * 3
+    return found
 
 
-def test_blocks_take_one_call_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = calls_of(monkeypatch, "paired", "batched", "tile")
+@pytest.mark.parametrize("library", [np.asarray, torch.as_tensor])
+def test_blocks_take_one_call_for_many(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pair of a block of two is evaluated that is not asked for."""
+    assert shapes_of(few_numbers(library), 2, monkeypatch) == [(65, 1, 1)]
     for size in (3, 11, 32, 43):
-        Tiled(threads=1).blocks(few_numbers(), size)
-    assert calls == {"paired": 0, "batched": 4, "tile": 0}
+        assert shapes_of(few_numbers(library), size, monkeypatch) == [(_n // size, size - 1, size - 1)]
+    assert len(shapes_of(few_numbers(library), 64, monkeypatch)) == 3  # halves: not all pairs i > j
 
 
 @pytest.mark.parametrize("size", SIZES)

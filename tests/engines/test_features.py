@@ -307,7 +307,7 @@ def test_differences_by_products_are_differences_to_the_last_digit(
     rng = np.random.default_rng(size)
     a, b = (rng.normal(size=(m, size)) * 10.0 ** rng.uniform(-7, 7, (m, size)) for m in (70, 80))
     a, b = a.astype(kind), np.concatenate([b, a[:9] * (1.0 + 1e-6)]).astype(kind)
-    found = EmbeddingDistance(size, degree).tile(ops_for(namespace(a)), a, b)
+    found = EmbeddingDistance(size, degree)(ops_for(namespace(a)), a, b)
     each = [np.subtract.outer(a[:, c], b[:, c]) for c in range(size)]
     raised = [np.abs(difference) if degree == 1.0 else difference * difference for difference in each]
     assert found.dtype == kind
@@ -321,7 +321,7 @@ def test_kernels_of_compiled_distances_have_the_digits_of_others(power: float) -
     plain = ExpDistanceForm(EmbeddingDistance(7, 1.0), 0.3, power)
     compiled = replace(plain, inner=EmbeddingDistance(7, 1.0, compiled=True))
     ops = ops_for(namespace(a))
-    assert np.array_equal(compiled.tile(ops, a, b), plain.tile(ops, a, b))
+    assert np.array_equal(compiled(ops, a, b), plain(ops, a, b))
 
 
 def test_many_classes_use_them_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:

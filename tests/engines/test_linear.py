@@ -273,7 +273,7 @@ def test_bands_hold_the_products_of_all_features() -> None:
     for band in bands:
         features = band.source.of(slice(0, len(band.cases)))
         found[np.ix_(band.cases, band.cases)] += features @ features.T
-    exact = np.asarray(term.on_targets.tile(ops_for(namespace()), rows.on_targets, rows.on_targets))
+    exact = np.asarray(term.on_targets(ops_for(namespace()), rows.on_targets, rows.on_targets))
     others = np.delete(np.arange(N), [7, 8, 500])
     assert np.abs(found - exact)[np.ix_(others, others)].max() < 1e-11
     assert np.abs(found[[7, 8, 500]]).max() == 0.0

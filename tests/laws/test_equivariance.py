@@ -151,7 +151,7 @@ def check(make: Make, seed: int, a: float, b: float) -> None:
     moved = make(np.random.default_rng(seed), a, b)
     y, z = targets(make, seed, 1.0, 0.0), targets(make, seed, a, b)
     problem = prepare(y, plain)
-    size = float(np.abs(problem.tile(problem.rows, problem.rows)).mean())
+    size = float(np.abs(problem.h(problem.rows, problem.rows)).mean())
     estimator = "unbiased" if make in SLOW else "biased"  # which has the diagonal as well
     before = wc.skce(y, plain, estimator=estimator).value
     after = wc.skce(z, moved, estimator=estimator).value

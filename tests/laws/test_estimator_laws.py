@@ -53,7 +53,7 @@ class Data:
 
     def h(self) -> np.ndarray:
         problem = prepare(self.y, self.pred, self.kernel)
-        return problem.tile(problem.rows, problem.rows)
+        return problem.h(problem.rows, problem.rows)
 
     def part(self, index: Any) -> Data:
         return Data(self.y[index], self.pred[index], self.kernel, self.other)

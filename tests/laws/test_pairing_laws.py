@@ -315,7 +315,7 @@ def test_a_point_prediction_that_comes_true_has_no_error(n: int, chosen: Any) ->
     points = wc.Samples(y[:, None], kind="atoms")
     for kernel in (Gaussian(), Laplacian(), Matern(1.5), Delta()):
         problem = prepare(y, points, mmd(kernel))
-        assert np.all(problem.tile(problem.rows, problem.rows) == 0.0)
+        assert np.all(problem.h(problem.rows, problem.rows) == 0.0)
     same_everywhere(other, mmd(Gaussian()), points, wc.Normal(y, np.zeros(n)), atol=1e-14)
 
 

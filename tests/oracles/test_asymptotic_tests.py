@@ -62,7 +62,7 @@ def setup_of(case: tuple[Any, Any], **options: Any) -> Setup:
 def matrix(setup: Setup) -> Any:
     """h for all pairs; between a target and pooled draws in the scale of the draws alone."""
     problem = prepare_checked(setup.targets, setup.predictions, setup.kernel)
-    h = np.array(problem.tile(problem.rows, problem.rows))
+    h = np.array(problem.h(problem.rows, problem.rows))
     return h if setup.pooled is None else h * ((setup.pooled + 1) / setup.pooled) ** 2
 
 

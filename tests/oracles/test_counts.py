@@ -153,7 +153,7 @@ def test_representatives_stand_for_all(family: str) -> None:
         scheme = count_plan.plan_of_counts(kernel, [P])
         assert scheme is not None
         rows = scheme.rows([(1.0, P)])
-        found = scheme.form(rows, rows).tile(P.ops, rows, rows)[np.ix_(some, some)]
+        found = scheme.form(rows, rows)(P.ops, rows, rows)[np.ix_(some, some)]
         y = np.array([0.0, 3.0, 480.0, 5000.0])
         both, cross, _ = by_sums(gaussian(scale), p, y)
         np.testing.assert_allclose(found, both, rtol=0, atol=1e-12)
@@ -178,7 +178,7 @@ def test_one_prediction_unlike_all_others_is_in_the_span() -> None:
     assert scheme is not None
     assert isinstance(scheme.memory.basis, CountSpan)
     rows = scheme.rows([(1.0, P)])
-    found = scheme.form(rows, rows).tile(P.ops, rows, rows)
+    found = scheme.form(rows, rows)(P.ops, rows, rows)
     some = np.array([17, 16, 300])
     both = by_sums(gaussian(3.0), table(P[some]), TARGETS)[0]
     np.testing.assert_allclose(found[np.ix_(some, some)], both, rtol=0, atol=1e-12)
@@ -216,7 +216,7 @@ def test_equality_of_targets_and_many_predictions(dispersion: Any) -> None:
     }
     for name, (left, right, values) in expected.items():
         rows = scheme.rows(left), scheme.rows(right)
-        found = scheme.form(*rows).tile(P.ops, *rows)[np.ix_(some, some)]
+        found = scheme.form(*rows)(P.ops, *rows)[np.ix_(some, some)]
         np.testing.assert_allclose(found, values, rtol=0, atol=1e-12, err_msg=name)
 
 

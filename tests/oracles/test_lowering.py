@@ -542,7 +542,7 @@ def test_many_samples_go_through_features(offset: float) -> None:
     y = values[:, 0] + 0.1
     problem = prepare(y, wc.Samples(values, kind="atoms"), ONE @ k.Gaussian(0.5), expectations="closed")
     direct = calibration_matrix(values, np.full((6, 30), 1 / 30), y, 0.5)
-    np.testing.assert_allclose(problem.tile(problem.rows, problem.rows), direct, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(problem.h(problem.rows, problem.rows), direct, rtol=0, atol=1e-12)
     found = problem.notes.as_dict()
     assert found["expectations"] == "closed"
     assert "features" in found["rules"][0]
@@ -560,7 +560,7 @@ def test_outliers_are_not_forgotten(n: int) -> None:
     P = wc.Samples(values, weights=weights, kind="atoms")
     problem = prepare(y, P, ONE @ k.Gaussian(0.5), expectations="closed")
     direct = calibration_matrix(values, weights, y, 0.5)
-    np.testing.assert_allclose(problem.tile(problem.rows, problem.rows), direct, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(problem.h(problem.rows, problem.rows), direct, rtol=0, atol=1e-12)
 
 
 def test_closed_forms_are_not_lowered_for_speed() -> None:
@@ -580,7 +580,7 @@ def test_closed_forms_are_not_lowered_for_speed() -> None:
         axis=1
     )
     h = pairs - at - at.T + np.exp(-((y[:, None] - y) ** 2) / 0.5)
-    np.testing.assert_allclose(problem.tile(problem.rows, problem.rows), h, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(problem.h(problem.rows, problem.rows), h, rtol=0, atol=1e-12)
 
 
 def test_tensors_of_wide_predictions_meet_near_features_only() -> None:

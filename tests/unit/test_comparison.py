@@ -44,7 +44,7 @@ def few_resamples(monkeypatch):
 
 def matrix(pred, kernel, y=Y):
     problem = prepare(y, pred, kernel)
-    h = problem.tile(problem.rows, problem.rows)
+    h = problem.h(problem.rows, problem.rows)
     np.fill_diagonal(h, 0.0)
     return h
 

@@ -405,7 +405,7 @@ def test_what_the_example_registers_is_right(example: Any) -> None:
     second = SCALE**2 * special.gamma(1.0 + 2.0 / SHAPE)
     product = SCALE[i] * SCALE[j] * special.gamma(1.0 + 1.0 / SHAPE[i] + 1.0 / SHAPE[j])
     expected = np.sqrt(second[i] + second[j] - 2.0 * product)
-    found = form.tile(pred.ops, rows, rows)[i, j] ** (1.0 / form.degree)
+    found = form(pred.ops, rows, rows)[i, j] ** (1.0 / form.degree)
     assert_allclose(found, expected, rtol=1e-7)
     assert repr(wc.default_kernel(pred)).startswith("ExpDistance(Wasserstein")
     assert wc.default_kernel(pred).guarantees(pred).positive_definite

@@ -69,7 +69,7 @@ EVERY_METRIC: list[k.Metric] = [
 
 def smallest_eigenvalue(kernel: k.Kernel, predictions: Any) -> float:
     form, rows = prediction_kernel(kernel, predictions)
-    gram = np.asarray(form.tile(predictions.ops, rows, rows))
+    gram = np.asarray(form(predictions.ops, rows, rows))
     return float(np.linalg.eigvalsh(0.5 * (gram + gram.T))[0])
 
 
@@ -123,7 +123,7 @@ def test_default_scales_are_those_of_the_table() -> None:
     """Median distance between predictions; median interquartile range, times sqrt(d)."""
     kernel: Any = default_kernel(wc.Normal(LOC, SCALE))
     form, rows = distance(k.Wasserstein(), wc.Normal(LOC, SCALE))
-    table = form.tile(wc.Normal(LOC, SCALE).ops, rows, rows) ** 0.5
+    table = form(wc.Normal(LOC, SCALE).ops, rows, rows) ** 0.5
     assert kernel.predictions.lengthscale == pytest.approx(np.median(table[np.triu_indices(N, 1)]), rel=1e-14)
     assert kernel.targets.lengthscale == pytest.approx(1.3489795003921634 * np.median(SCALE), rel=1e-14)
     vectors: Any = default_kernel(wc.DiagonalNormal(np.zeros((4, 9)), np.ones((4, 9))))
@@ -249,7 +249,7 @@ def test_what_is_proven_can_be_evaluated_and_has_no_negative_eigenvalue(name: st
             assert found.positive_definite is not True, "proven of nothing"
             assert found.characteristic is None
         return
-    table = np.asarray(form.tile(predictions.ops, rows, rows)) ** (1.0 / form.degree)
+    table = np.asarray(form(predictions.ops, rows, rows)) ** (1.0 / form.degree)
     for power, found in zip(powers, statements, strict=True):
         expected: bool | None = True
         if isinstance(metric, k.MixtureWasserstein) and isinstance(predictions, wc.Mixture):

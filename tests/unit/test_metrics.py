@@ -16,6 +16,7 @@ import wellcal as wc
 from wellcal import kernels as k
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
+from wellcal.expectations.bilinear import matching
 from wellcal.expectations.distances import EmbeddingDistance, distance, without_repetition
 
 
@@ -23,9 +24,9 @@ def distances(metric: k.Metric, predictions: Any) -> np.ndarray:
     """All distances of a batch; matching rows must agree with the table."""
     form, rows = distance(metric, predictions)
     ops = predictions.ops
-    table = np.asarray(form.tile(ops, rows, rows))
+    table = np.asarray(form(ops, rows, rows))
     assert table.shape == (len(predictions), len(predictions))
-    np.testing.assert_allclose(form.paired(ops, rows, rows), np.diagonal(table), atol=1e-14)
+    np.testing.assert_allclose(matching(form, ops, rows, rows), np.diagonal(table), atol=1e-14)
     assert np.all(table >= 0)
     return table ** (1.0 / form.degree)
 
@@ -385,7 +386,7 @@ def test_sinkhorn_approximates() -> None:
     def approximate(regularisation: float) -> float:
         form, rows = distance(k.MixtureWasserstein(2, solver="sinkhorn", regularisation=regularisation), P)
         first, second = (slice_rows(rows, slice(i, i + 1)) for i in (0, 1))
-        return float(form.paired(P.ops, first, second)[0] ** 0.5)
+        return float(matching(form, P.ops, first, second)[0] ** 0.5)
 
     rough, fine = approximate(0.5), approximate(0.05)
     assert exact * (1 - 1e-9) <= fine < rough
@@ -455,5 +456,5 @@ def test_columns_that_say_nothing_new_are_left_out(columns: str, left: int, degr
     assert isinstance(fewer, EmbeddingDistance)
     assert (fewer.size, rows.shape) == (left, (400, left))
     ops = ops_for(np)
-    expected = form.tile(ops, points, points)
-    np.testing.assert_allclose(fewer.tile(ops, rows, rows), expected, rtol=1e-12, atol=1e-13)
+    expected = form(ops, points, points)
+    np.testing.assert_allclose(fewer(ops, rows, rows), expected, rtol=1e-12, atol=1e-13)

@@ -11,13 +11,14 @@ import pytest
 
 import wellcal as wc
 from wellcal import kernels as k
+from wellcal.expectations.bilinear import matching
 from wellcal.expectations.distances import distance
 from wellcal.expectations.on_predictions import prediction_kernel
 
 
 def distances(metric: k.Metric, predictions: Any) -> np.ndarray:
     form, rows = distance(metric, predictions)
-    return np.asarray(form.tile(predictions.ops, rows, rows)) ** (1.0 / form.degree)
+    return np.asarray(form(predictions.ops, rows, rows)) ** (1.0 / form.degree)
 
 
 def smallest_eigenvalue(gram: np.ndarray) -> float:
@@ -136,8 +137,8 @@ def test_exp_distance_of_a_batch() -> None:
     for power, lengthscale in ((1.0, 1.0), (2.0, 0.7), (0.5, 3.0)):
         kernel = k.ExpDistance(k.Wasserstein(), lengthscale=lengthscale, power=power)
         form, rows = prediction_kernel(kernel, P)
-        np.testing.assert_allclose(form.tile(P.ops, rows, rows), kernel_matrix(kernel, P), rtol=1e-13)
-        np.testing.assert_allclose(form.paired(P.ops, rows, rows), 1.0, rtol=1e-15)
+        np.testing.assert_allclose(form(P.ops, rows, rows), kernel_matrix(kernel, P), rtol=1e-13)
+        np.testing.assert_allclose(matching(form, P.ops, rows, rows), 1.0, rtol=1e-15)
 
 
 @pytest.mark.parametrize("power", [0.0, -1.0, 2.5, math.nan])

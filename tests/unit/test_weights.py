@@ -18,7 +18,7 @@ PRED = wc.Normal(MU, SIGMA)
 
 def matrix(y=Y, pred=PRED, **options):
     problem = prepare(y, pred, **options)
-    return problem.tile(problem.rows, problem.rows)
+    return problem.h(problem.rows, problem.rows)
 
 
 FAMILIES = {

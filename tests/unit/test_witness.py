@@ -86,7 +86,7 @@ def test_every_family(family):
 
 def test_scores_are_row_means_of_h():
     problem = prepare(Y, PRED, KERNEL)
-    h = problem.tile(problem.rows, problem.rows)
+    h = problem.h(problem.rows, problem.rows)
     np.fill_diagonal(h, 0.0)
     found = witness(Y, PRED, kernel=KERNEL, **FAST)
     np.testing.assert_allclose(found.scores, h.sum(axis=1) / (N - 1), rtol=1e-11)

@@ -105,11 +105,6 @@ def with_arrays(rows: Rows, arrays: Sequence[Array]) -> Rows:
     return map_rows(lambda _: next(rest), rows)
 
 
-def as_outer(a: Rows, b: Rows) -> tuple[Rows, Rows]:
-    """Rows of two batches in shapes that broadcast to all pairs: ``(n, 1, ...)`` and ``(1, m, ...)``."""
-    return map_rows(lambda array: array[:, None, ...], a), map_rows(lambda array: array[None, ...], b)
-
-
 def first_array(rows: Rows) -> Array:
     """The first array of the tree, with its library, device and number of rows; None if there is none."""
     if not isinstance(rows, NODE):

@@ -14,6 +14,7 @@ from wellcal._arrays.namespaces import Array, NDArray, asarray, from_numpy, name
 from wellcal._arrays.ops import EPSILON, ops_for
 from wellcal._arrays.seeds import as_generator
 from wellcal.conformance.report import Check, LawBrokenError, Report, require, require_close, run
+from wellcal.expectations.bilinear import matching
 from wellcal.expectations.decompose import Side, Targets, is_objects
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
@@ -243,7 +244,7 @@ def pairings(kernel: Kernel, p: Side, q: Side, expectations: str | Lowering) -> 
     scheme = plan(kernel, [p, q], expectations=expectations, notes=notes, relative=True)
     a, b = scheme.rows([(1.0, p)]), scheme.rows([(1.0, q)])
     owner = p.predictions if isinstance(p, Targets) else p
-    value = to_numpy(scheme.form(a, b).tile(owner.ops, a, b)).astype(np.float64)
+    value = to_numpy(scheme.form(a, b)(owner.ops, a, b)).astype(np.float64)
     return value, float(np.nan_to_num(notes.error))
 
 
@@ -411,7 +412,7 @@ def answers(kernel: Kernel, predictions: Predictions) -> None:
 def prediction_matrix(kernel: Kernel, batch: Predictions) -> NDArray:
     """Values of a kernel between all pairs of predictions."""
     form, rows = prediction_kernel(kernel, batch, expectations=FIXED)
-    return to_numpy(form.tile(batch.ops, rows, rows)).astype(np.float64)
+    return to_numpy(form(batch.ops, rows, rows)).astype(np.float64)
 
 
 def prediction_laws(kernel: Kernel, sample: Sample) -> Iterator[tuple[str, Check]]:
@@ -440,7 +441,7 @@ def _pointwise_on_predictions(kernel: Kernel, batch: Predictions, gram: NDArray)
         alone, gram[np.ix_(some, some)], tolerance, "a value among few predictions", "that among many"
     )
     form, rows = prediction_kernel(kernel, batch, expectations=FIXED)
-    diagonal = to_numpy(form.paired(batch.ops, rows, rows)).astype(np.float64)
+    diagonal = to_numpy(matching(form, batch.ops, rows, rows)).astype(np.float64)
     require_close(
         diagonal, np.diag(gram).copy(), tolerance, "a value for a prediction with itself", "that among all"
     )
@@ -469,7 +470,7 @@ def _h_matrix(
     kernel: Kernel, batch: Predictions, targets: Array, expectations: str | Lowering = FIXED
 ) -> tuple[NDArray, float]:
     problem = prepare(targets, batch, kernel, expectations=expectations)
-    h = to_numpy(problem.tile(problem.rows, problem.rows)).astype(np.float64)
+    h = to_numpy(problem.h(problem.rows, problem.rows)).astype(np.float64)
     return h, float(np.nan_to_num(problem.notes.error))
 
 

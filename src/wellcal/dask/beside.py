@@ -52,7 +52,7 @@ def shuffled_estimate(cases: Cases, setup: Setup) -> Estimate:
     Of few cases, which are too wide for memory, blocks are smaller, and there are enough of them.
     """
     problem = setup.problem
-    width, n = max(problem.width, 1), cases.n
+    width, n = max(problem.cost.entries, 1), cases.n
     most = max(MOST_NUMBERS // width, 2 * max(setup.fewest_blocks, 1))
     size = setup.block_size(min(n, most))
     if n < FEWEST_BLOCKS * size:

@@ -69,7 +69,7 @@ def _learned_by_kernel(problem: Problem) -> list[Array]:
     some = np.unique(np.linspace(0, problem.n - 1, _PROBE).astype(int))
     rows = map_rows(_constant, slice_rows(problem.rows, some))
     with torch.enable_grad():
-        return _leaves_behind(problem.tile(rows, rows))
+        return _leaves_behind(problem.h(rows, rows))
 
 
 def _constant(value: Array) -> Array:

@@ -15,7 +15,7 @@ from wellcal._arrays.rows import Rows
 from wellcal.engines.controls import ExactRows
 from wellcal.engines.multipoles import Kind
 from wellcal.engines.planar import Planar
-from wellcal.expectations.bilinear import FiniteForm, Form, WeightRows, cost_of
+from wellcal.expectations.bilinear import FiniteForm, Form, WeightRows
 from wellcal.expectations.compression import compressed
 from wellcal.expectations.feature_bands import Band, Bands, bands_of
 from wellcal.problem.problem import Problem, TermRows
@@ -83,7 +83,7 @@ class Banded:
     def effort(self) -> float:
         """What sums take, in evaluations."""
         bands = self.inside.bands
-        pairs = len(bands.alone) * float(bands.n) * cost_of(self.problem.terms[0].on_targets)
+        pairs = len(bands.alone) * float(bands.n) * self.problem.terms[0].on_targets.cost.evaluations
         return _OF_A_FEATURE * bands.meetings + _OF_A_BAND * bands.count + pairs
 
     def row_sums(self, order: int, exact: ExactRows | None = None) -> NDArray:
@@ -114,7 +114,7 @@ class Banded:
         out = np.zeros(n)
         is_alone = np.zeros(n, dtype=bool)
         is_alone[alone] = True
-        for some in in_chunks(len(alone), n * self.problem.room):
+        for some in in_chunks(len(alone), n * self.problem.cost.entries):
             with np.errstate(over="ignore", under="ignore"):
                 h = np.array(self.problem.values(alone[some], slice(0, n)))
             h[np.arange(len(h)), alone[some]] = 0.0
@@ -132,7 +132,7 @@ def in_bands(problem: Problem, kind: Kind) -> list[Banded] | None:
             return None
         alone = replace(problem, terms=(problem.terms[k],), rows=(problem.rows[k],))
         found.append(Banded(alone, inside, kind))
-    pairs = 0.5 * float(problem.n) ** 2 * sum(term.cost for term in problem.terms)
+    pairs = 0.5 * float(problem.n) ** 2 * problem.cost.evaluations
     return found if sum(term.effort for term in found) < pairs else None
 
 

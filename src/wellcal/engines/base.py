@@ -13,7 +13,7 @@ from wellcal._arrays.chunks import Chunk, Span, budget, tile_shape, triangle_til
 from wellcal._arrays.namespaces import Array, concat_rows
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.engines.pieces import Tile
+from wellcal.engines.pieces import Piece
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.bilinear import Form
 from wellcal.problem.problem import Problem, some_cases
@@ -124,7 +124,7 @@ class Engine(ABC):
         """
 
         def on_tile(spans: tuple[Span, Span]) -> Result:
-            tile = Tile(*spans)
+            tile = Piece(Span(0, 1), problem.n, *spans)
             rows, columns = tile.cases
             with np.errstate(over="ignore", under="ignore"):
                 h = tile.value(problem, slice_rows(problem.rows, rows), slice_rows(problem.rows, columns))
@@ -140,7 +140,7 @@ class Engine(ABC):
 
     def tile_shape(self, problem: Problem) -> tuple[int, int]:
         """Height and width of the tiles of :meth:`map_tiles`."""
-        return tile_shape(problem.room, budget.cache)
+        return tile_shape(problem.cost.entries, budget.cache)
 
     def at_precision(self, precision: str) -> Engine:
         """The engine with products in another precision: "float64", "mixed", or "auto" for its own choice."""

@@ -9,7 +9,7 @@ import numpy as np
 from wellcal._arrays.chunks import Span
 from wellcal._arrays.compiled_pairs import compiled_by, pair_sums
 from wellcal._arrays.namespaces import NDArray
-from wellcal.engines.pieces import Tile
+from wellcal.engines.pieces import Piece
 from wellcal.expectations.bilinear import WeightRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.problem import Problem, ProblemRows
@@ -25,7 +25,7 @@ def is_looped(problem: Problem) -> bool:
     return found
 
 
-def looped_sums(problem: Problem, tile: Tile, a: ProblemRows, b: ProblemRows) -> tuple[NDArray, NDArray]:
+def looped_sums(problem: Problem, tile: Piece, a: ProblemRows, b: ProblemRows) -> tuple[NDArray, NDArray]:
     """Sums of h along the rows and along the columns of a tile, pairs i < j alone."""
     first = _first(tile.rows, tile.columns)
     across, down = (np.zeros(some.stop - some.start) for some in (tile.rows, tile.columns))

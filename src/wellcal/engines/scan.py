@@ -48,14 +48,15 @@ def scan_tiles(problem: Problem, block_size: int, count: int, largest: int) -> S
     return _run(problem, _Tiles(size), starts.reshape(-1, 3), size, size**2)
 
 
-def scan_listed_blocks(problem: Problem, block_size: int, count: int, at_once: int) -> Sums:
-    """The same by lists of pairs, whole blocks at a time, about `at_once` pairs."""
-    pairs = block_size * (block_size - 1) // 2
-    blocks = _power_of_two(min(count, max(1, at_once // pairs)))
+def scan_blocks(problem: Problem, block_size: int, count: int, at_once: int) -> Sums:
+    """Return sums over the triangles of `count` blocks, whole blocks at a time, about `at_once` pairs."""
+    blocks = _power_of_two(min(count, max(1, at_once // block_size**2)))
     # First block, and how many there are.
     first = np.arange(0, count, blocks)
     descriptions = np.stack([first, np.full_like(first, count)], axis=1)
-    return _run(problem, _Listed(block_size, blocks), descriptions, blocks * block_size, blocks * pairs)
+    return _run(
+        problem, _Blocks(block_size, blocks), descriptions, blocks * block_size, blocks * block_size**2
+    )
 
 
 def _power_of_two(count: int) -> int:
@@ -96,7 +97,7 @@ class _Tiles:
     def evaluate(self, problem: Problem, rows: Rows, description: Array) -> Evaluated:
         jax, jnp = _jax()
         i, j, stop = description[0], description[1], description[2]
-        h = problem.tile(_part(rows, i, self.size), _part(rows, j, self.size))
+        h = problem.h(_part(rows, i, self.size), _part(rows, j, self.size))
         left, right = i + jnp.arange(self.size)[:, None], j + jnp.arange(self.size)[None, :]
         h = jnp.where((left < right) & (right < stop), h, 0.0)
         along = jnp.sum(h, axis=1)
@@ -104,8 +105,8 @@ class _Tiles:
 
 
 @dataclass(frozen=True)
-class _Listed:
-    """All pairs of several blocks, as lists; described by the first block, and how many there are in all."""
+class _Blocks:
+    """All pairs of several blocks; described by the first block, and how many there are in all."""
 
     block_size: int
     blocks: int
@@ -113,25 +114,20 @@ class _Listed:
     def evaluate(self, problem: Problem, rows: Rows, description: Array) -> Evaluated:
         jax, jnp = _jax()
         first, count = description[0], description[1]
-        inner_i, inner_j = np.triu_indices(self.block_size, 1)
         part = _part(rows, first * self.block_size, self.blocks * self.block_size)
-        h = problem.paired(self._members(part, inner_i), self._members(part, inner_j))
-        h = jnp.reshape(h, (self.blocks, -1))
+        # No case comes after the last one, and none before the first.
+        h = problem.h(self._members(part, slice(0, -1)), self._members(part, slice(1, None)))
         complete = first + jnp.arange(self.blocks) < count
-        h = jnp.where(complete[:, None], h, 0.0)
+        above = np.triu(np.ones(h.shape[1:], dtype=bool))
+        h = jnp.where(complete[:, None, None] & above, h, 0.0)
         fixed = jax.lax.stop_gradient(h)
         zeros = jnp.zeros((self.blocks, self.block_size), h.dtype)
-        sums = zeros.at[:, inner_i].add(fixed).at[:, inner_j].add(fixed)
-        return jnp.sum(jnp.sum(h, axis=1)), [(first * self.block_size, jnp.reshape(sums, (-1,)))]
+        sums = zeros.at[:, :-1].add(fixed.sum(axis=2)).at[:, 1:].add(fixed.sum(axis=1))
+        return jnp.sum(jnp.sum(h, axis=(1, 2))), [(first * self.block_size, jnp.reshape(sums, (-1,)))]
 
-    def _members(self, rows: Rows, inner: NDArray) -> Rows:
-        """The same members of each block, one after another."""
-
-        def pick(value: Array) -> Array:
-            shape = value.shape[1:]
-            return value.reshape(-1, self.block_size, *shape)[:, inner].reshape(-1, *shape)
-
-        return map_rows(pick, rows)
+    def _members(self, rows: Rows, some: slice) -> Rows:
+        """Members of each block."""
+        return map_rows(lambda v: v.reshape(self.blocks, self.block_size, *v.shape[1:])[:, some], rows)
 
 
 def _jax() -> tuple[Any, Namespace]:

@@ -10,7 +10,6 @@ at a time.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -63,12 +62,12 @@ from wellcal.engines.mixed import (
     mixed_form,
     why_not_mixed,
 )
-from wellcal.engines.pieces import PAIRS, Batch, Lag, Piece, Tile
+from wellcal.engines.pieces import PAIRS, Piece
 from wellcal.engines.reductions import RowAccumulator, Sums
-from wellcal.engines.scan import scan_listed_blocks, scan_tiles
+from wellcal.engines.scan import scan_blocks, scan_tiles
 from wellcal.engines.structures import evened
 from wellcal.engines.torch_pairs import tensor_sums
-from wellcal.expectations.bilinear import Form, room_of
+from wellcal.expectations.bilinear import Form
 from wellcal.kernels.parts import calls_user_function
 from wellcal.problem.feature_form import in_features, known_features
 from wellcal.problem.problem import Problem
@@ -76,12 +75,9 @@ from wellcal.problem.problem import Problem
 _AT_HAND = 4  # times the cache: evaluations, up to which NumPy is quicker than a compiled program is called
 _TENSOR = 2  # times the cache: frameworks with a cost for each call want larger tiles
 _DEVICE = 16  # times the cache: devices with thousands of cores want larger ones still
-_PAIRS_PER_ELEMENT = 8  # lists of pairs are longer than tiles are large: less is shared between them
 _BATCHES = 4  # times the cache for blocks at a time: calls cost more than memory
 _HALVED = 48  # cases of a block from which pairs i > j cost more than another call
-_LARGEST_LISTED = 512  # blocks beyond are tiled in any case
-_LARGEST_GATHERED = 64  # the same under compilation, where the list is part of the program
-_TILE_COST = 20_000  # of starting a tile, in evaluations
+_LARGEST_TOGETHER = 64  # cases of a block of which a compiled program takes many at a time
 _EVERYTHING = Support(True)
 
 Item = TypeVar("Item")
@@ -151,8 +147,8 @@ class Tiled(Engine):
                 return sums
         mixed = self._mixed(problem)
         if mixed is not None:
-            return mixed.corrected(self._tiled(mixed.problem, problem.n, 1))
-        return self._tiled(_prepared(problem), problem.n, 1)
+            return mixed.corrected(self._summed(mixed.problem, problem.n, 1))
+        return self._summed(_prepared(problem), problem.n, 1)
 
     def at_precision(self, precision: str) -> Tiled:
         """The same engine with products in another precision."""
@@ -169,12 +165,9 @@ class Tiled(Engine):
     def blocks(self, problem: Problem, block_size: int) -> Sums:
         """Sums of h over pairs i < j within consecutive complete blocks."""
         count = problem.n // block_size
-        if count > 1 and _better_batched(problem, block_size):
-            quicker = _prepared(problem, 0.5 * count * block_size**2)  # which may know tiles only
-            return self._batched(quicker if quicker.in_batches else problem, block_size, count)
-        if count > 1 and _better_listed(problem, block_size):
-            return self._listed(problem, block_size, count)
-        return self._tiled(_prepared(problem, 0.5 * count * block_size**2), block_size, count)
+        return self._summed(
+            _prepared(problem, 0.5 * count * block_size * (block_size - 1)), block_size, count
+        )
 
     def map_tiles(self, problem: Problem, work: Callable[[Chunk, Chunk, Array], Result]) -> Iterator[Result]:
         """`work(i, j, h)` on tiles that cover all pairs i < j."""
@@ -184,14 +177,14 @@ class Tiled(Engine):
         """Values of a form between all rows of two batches, ``(len(a), len(b))``; in NumPy by threads."""
         n, m = (first_array(rows).shape[0] for rows in (a, b))
         # A user's function was not written to run twice at a time.
-        if not is_numpy(ops.xp) or form.calls_user or n * m * form.width <= budget.cache:
+        if not is_numpy(ops.xp) or form.cost.calls_user or n * m * form.cost.entries <= budget.cache:
             return super().rectangle(form, ops, a, b)
 
         def work(cases: Chunk) -> Array:
             with np.errstate(over="ignore", under="ignore"):
-                return form.tile(ops, slice_rows(a, cases), b)
+                return form(ops, slice_rows(a, cases), b)
 
-        chunks = told_chunks(n, m * room_of(form), within=budget.cache, what="predictions")
+        chunks = told_chunks(n, m * form.cost.entries, within=budget.cache, what="predictions")
         return concat_rows(list(self._by_threads(self._threads(), work, chunks)))
 
     def describe(self, problem: Problem) -> dict[str, Any]:
@@ -221,7 +214,7 @@ class Tiled(Engine):
 
     def _takes_at_once(self, problem: Problem) -> bool:
         """Whether the whole triangle is one tile, which a single thread does."""
-        pairs = problem.n**2 * problem.width
+        pairs = problem.n**2 * problem.cost.entries
         if pairs > _AT_HAND * budget.cache or self.tile is not None or self.threads is not None:
             return False
         if is_numpy(problem.xp):
@@ -231,7 +224,7 @@ class Tiled(Engine):
 
     def tile_shape(self, problem: Problem) -> tuple[int, int]:
         """Height and width of a tile in cases."""
-        return tile_shape(problem.room, _elements(problem)) if self.tile is None else self.tile
+        return tile_shape(problem.cost.entries, _elements(problem)) if self.tile is None else self.tile
 
     def _thread_count(self, problem: Problem) -> int:
         threads = self._threads()
@@ -243,62 +236,28 @@ class Tiled(Engine):
 
     # -- pieces ------------------------------------------------------------------------------
 
-    def _tiled(self, problem: Problem, block_size: int, count: int) -> Sums:
-        """Sums over the triangles of `count` consecutive blocks, by tiles."""
+    def _summed(self, problem: Problem, block_size: int, count: int) -> Sums:
+        """Return sums over the triangles of `count` consecutive blocks."""
         height, width = self.tile_shape(problem)
+        pairs = count * block_size * (block_size - 1) // 2
+        if is_jax(problem.xp):
+            scanned = _scanned(problem, block_size, count, (height, width))
+            if scanned is not None:
+                return scanned
+        if self.tile is None:
+            largest = block_size if block_size < _HALVED else -(-block_size // 2)
+            height, width = min(height, largest), min(width, largest)
+        at_once = max(1, _BATCHES * _elements(problem) // (problem.cost.entries * height * width))
 
-        def tiles() -> Iterator[Tile]:
-            for start in range(0, count * block_size, block_size):
-                yield from (Tile(i, j) for i, j in triangle_tiles(start, start + block_size, height, width))
+        def pieces() -> Iterator[Piece]:
+            for start in range(0, count, at_once):
+                blocks = Span(start, min(start + at_once, count))
+                for rows, columns in triangle_tiles(0, block_size, height, width):
+                    yield Piece(blocks, block_size, rows, columns)
 
-        def scan() -> Sums:
-            return scan_tiles(problem, block_size, count, min(height, width))
-
-        return self._run(problem, tiles, (problem.n,), _pairs(block_size, count), scan)
-
-    def _batched(self, problem: Problem, block_size: int, count: int) -> Sums:
-        """The same for many blocks at a time, in NumPy."""
-        step = max(1, _BATCHES * _elements(problem) // (problem.room * block_size**2))
-        half = block_size // 2 if block_size >= _HALVED else block_size
-        parts = [part for part in (Span(0, half), Span(half, block_size)) if part.stop > part.start]
-
-        def batches() -> Iterator[Batch]:
-            for start in range(0, count, step):
-                blocks = Span(start, min(start + step, count))
-                for k, rows in enumerate(parts):
-                    yield from (Batch(blocks, block_size, rows, columns) for columns in parts[k:])
-
-        total, sums = self._sum_numpy(problem, batches, (count, block_size), _pairs(block_size, count))
-        return Sums(total, _all_cases(sums, problem.n))
-
-    def _listed(self, problem: Problem, block_size: int, count: int) -> Sums:
-        """The same by lists of pairs, for many blocks at a time."""
-        pairs = _PAIRS_PER_ELEMENT * _elements(problem) // max(_row_size(problem), problem.width)
-        step = max(1, pairs // block_size)
-
-        def lags() -> Iterator[Lag]:
-            for start in range(0, count, step):
-                blocks = Span(start, min(start + step, count))
-                yield from (Lag(blocks, block_size, lag) for lag in range(1, block_size))
-
-        def scan() -> Sums:
-            return scan_listed_blocks(problem, block_size, count, pairs)
-
-        return self._run(problem, lags, (count, block_size), _pairs(block_size, count), scan)
-
-    def _run(
-        self,
-        problem: Problem,
-        pieces: Pieces,
-        shape: tuple[int, ...],
-        pairs: int,
-        scan: Callable[[], Sums],
-    ) -> Sums:
-        """Sums over `pieces`, with row sums of `shape`; in JAX by `scan`, a loop over the same pairs."""
-        if is_numpy(problem.xp):
+        shape = (count, block_size)
+        if is_numpy(problem.xp) or is_jax(problem.xp):
             total, rows = self._sum_numpy(problem, pieces, shape, pairs)
-        elif is_jax(problem.xp):
-            return self._run_jax(problem, pieces, shape, pairs, scan)
         elif is_torch(problem.xp):
 
             def sums(given: Problem) -> tuple[Array, Array]:
@@ -307,24 +266,9 @@ class Tiled(Engine):
             total, rows = sum_with_gradient(problem, pieces, pairs, sums)
         else:
             total, rows = _sum_tensor(problem, pieces, shape, pairs)
+        if is_jax(problem.xp):
+            total = problem.xp.asarray(total, dtype=float64(problem.xp))
         return Sums(total, _all_cases(to_numpy(rows), problem.n))
-
-    def _run_jax(
-        self,
-        problem: Problem,
-        pieces: Pieces,
-        shape: tuple[int, ...],
-        pairs: int,
-        scan: Callable[[], Sums],
-    ) -> Sums:
-        if is_traced(*arrays_of(problem.rows)) or not calls_user_function(problem.kernel):
-            return scan()
-        try:
-            return scan()
-        except sys.modules["jax"].errors.JAXTypeError:
-            # The user's function looks at values, which a compiled loop has none of.
-            total, rows = self._sum_numpy(problem, pieces, shape, pairs)
-            return Sums(problem.xp.asarray(total, dtype=float64(problem.xp)), _all_cases(rows, problem.n))
 
     # -- NumPy -------------------------------------------------------------------------------
 
@@ -339,7 +283,7 @@ class Tiled(Engine):
         def work(piece: Piece) -> tuple[Piece, tuple[Array, Array]]:
             # Far pairs overflow in an exponent and underflow in its exponential: both mean zero.
             rows = tuple(map(rows_of, piece.cases))
-            if looped and isinstance(piece, Tile):
+            if looped and piece.is_tile:
                 return piece, looped_sums(problem, piece, *rows)
             with np.errstate(over="ignore", under="ignore"):
                 return piece, piece.reduce(to_numpy(piece.value(problem, *rows)))
@@ -396,17 +340,13 @@ def _at_once(problem: Problem) -> Sums:
     # BLAS would start threads for products that take less time than these do to start.
     alone = one_blas_thread() if problem.n > MANY_CASES else nullcontext()
     with alone, np.errstate(over="ignore", under="ignore"):
-        h = own.tile(own.rows, own.rows)
+        h = own.h(own.rows, own.rows)
     pairs = np.where(above_diagonal(problem.n, problem.n), h, 0.0)
     right = pairs.sum(axis=1)
     total: Array = float(right.sum())
     if own is not problem:
         total = problem.xp.asarray(total, dtype=float64(problem.xp))
     return Sums(total, right + pairs.sum(axis=0))
-
-
-def _pairs(block_size: int, count: int) -> int:
-    return count * block_size * (block_size - 1) // 2
 
 
 # -- choices ---------------------------------------------------------------------------------
@@ -423,30 +363,23 @@ def _elements(problem: Problem) -> int:
     return (_TENSOR if on_host else _DEVICE) * budget.cache
 
 
-def _row_size(problem: Problem) -> int:
-    """Numbers that describe one case."""
-    return max(1, sum(math.prod(array.shape[1:]) for array in arrays_of(problem.rows)))
-
-
-def _better_batched(problem: Problem, block_size: int) -> bool:
-    """Whether blocks are evaluated many at a time: they are neither pairs nor large enough for tiles."""
-    fits = problem.room * block_size**2 <= _elements(problem)
-    return block_size > 2 and fits and is_numpy(problem.xp) and problem.in_batches
-
-
-def _better_listed(problem: Problem, block_size: int) -> bool:
-    """Whether a list of pairs is cheaper than tiles, half of whose pairs are not wanted.
-
-    A list repeats the description of a case for each of its pairs, which is felt where pairings are
-    matrix products over many classes.
-    """
-    if block_size > (_LARGEST_GATHERED if is_jax(problem.xp) else _LARGEST_LISTED):
-        return False
-    pairs = 0.5 * block_size * (block_size - 1)
-    return _row_size(problem) + problem.width < 2 * problem.width + _TILE_COST / pairs
-
-
 # -- other libraries -------------------------------------------------------------------------
+
+
+def _scanned(problem: Problem, block_size: int, count: int, tile: tuple[int, int]) -> Sums | None:
+    """Return sums by compiled loops; None where a user's function looks at values, which these lack."""
+
+    def scan() -> Sums:
+        if count > 1 and block_size <= _LARGEST_TOGETHER:
+            return scan_blocks(problem, block_size, count, _BATCHES * tile[0] * tile[1])
+        return scan_tiles(problem, block_size, count, min(tile))
+
+    if is_traced(*arrays_of(problem.rows)) or not calls_user_function(problem.kernel):
+        return scan()
+    try:
+        return scan()
+    except sys.modules["jax"].errors.JAXTypeError:
+        return None
 
 
 def _sum_tensor(problem: Problem, pieces: Pieces, shape: tuple[int, ...], pairs: int) -> tuple[Array, Array]:

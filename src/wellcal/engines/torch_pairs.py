@@ -21,7 +21,7 @@ from wellcal._arrays.chunks import Chunk, Span, budget, entries_for
 from wellcal._arrays.namespaces import Array, is_on_accelerator, stop_gradient, to_numpy
 from wellcal._arrays.rows import arrays_of, map_rows
 from wellcal.engines.autograd import sum_with_gradient
-from wellcal.engines.pieces import Tile
+from wellcal.engines.pieces import Piece
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.bilinear import FiniteForm
 from wellcal.expectations.distances import EmbeddingDistance, tensor_distances
@@ -151,16 +151,17 @@ def _with_gradient(problem: Problem) -> Sums | None:
     if exact is None or pair_terms(exact) is None:
         return None
     everything = Span(0, problem.n)
+    whole = Piece(Span(0, 1), problem.n, everything, everything)
 
-    def tiles() -> Iterator[Tile]:
-        yield Tile(everything, everything)
+    def pieces() -> Iterator[Piece]:
+        yield whole
 
     def sums(given: Problem) -> tuple[Array, Array]:
-        h = Tile(everything, everything).value(given, given.rows, given.rows)
+        h = whole.value(given, given.rows, given.rows)
         return h.sum(), h.detach().sum(dim=1)
 
     problem.kept["tensors"] = {}
-    total, rows = sum_with_gradient(exact, tiles, exact.n * (exact.n - 1) // 2, sums, _sums_and_slopes)
+    total, rows = sum_with_gradient(exact, pieces, exact.n * (exact.n - 1) // 2, sums, _sums_and_slopes)
     return Sums(total, to_numpy(rows))
 
 

@@ -11,7 +11,6 @@ from wellcal._arrays.chunks import told_chunks
 from wellcal._arrays.namespaces import Array, NDArray, has, is_array, is_numpy
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import first_array, slice_rows
-from wellcal.expectations.bilinear import room_of
 from wellcal.expectations.decompose import Side, Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.plans import plan
@@ -62,12 +61,12 @@ def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowerin
     form, ops = scheme.form(a, b), ops_for(left.xp)
     with np.errstate(over="ignore", under="ignore"):  # of an exponent: its exponential is zero
         if not is_numpy(left.xp):
-            return form.tile(ops, a, b)
-        entries = first_array(b).shape[0] * room_of(form)
+            return form(ops, a, b)
+        entries = first_array(b).shape[0] * form.cost.entries
         chunks = told_chunks(len(left), entries, what="predictions")
         out: NDArray | None = None  # filled in place: parts beside the whole would be twice the memory
         for some in chunks:
-            part = form.tile(ops, slice_rows(a, some), b)
+            part = form(ops, slice_rows(a, some), b)
             out = np.empty((len(left), *part.shape[1:]), part.dtype) if out is None else out
             out[some] = part
         return out

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import Array, namespace, stop_gradient
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.rows import as_outer
+from wellcal.expectations.bilinear import Cost
 
 
 class NormalRows(NamedTuple):
@@ -24,20 +24,17 @@ class BuresDistance:
     """Squared 2-Wasserstein distance of multivariate normals (paper, appendix "Normal distributions")."""
 
     degree: float = 2.0
-    width: int = 64
-    calls_user = False
+    cost: ClassVar[Cost] = Cost(64.0, entries=64)
 
-    def tile(self, ops: Ops, a: NormalRows, b: NormalRows) -> Array:
-        """All pairs of rows."""
-        return self.paired(ops, *as_outer(a, b))
-
-    def paired(self, ops: Ops, a: NormalRows, b: NormalRows) -> Array:
-        """``|m - m'|^2 + min ||R - R' Q||_F^2`` over orthogonal Q, R and R' roots of the covariances.
+    def __call__(self, ops: Ops, a: NormalRows, b: NormalRows) -> Array:
+        """Return ``|m - m'|^2 + min ||R - R' Q||_F^2`` over orthogonal Q, R and R' roots of the covariances.
 
         The traces and the root of a product in the usual formula cancel for near predictions, and leave
         half of the digits of the distance. The best Q is a constant for derivatives (envelope theorem).
         """
         xp = ops.xp
+        a = NormalRows(a.loc[..., :, None, :], *(x[..., :, None, :, :] for x in (a.cov, a.root)))
+        b = NormalRows(b.loc[..., None, :, :], *(x[..., None, :, :, :] for x in (b.cov, b.root)))
         left, _, right = xp.linalg.svd(stop_gradient(xp.matmul(b.root, a.root)))
         difference = a.root - xp.matmul(b.root, xp.matmul(left, right))
         spread = xp.sum(difference**2, axis=(-2, -1))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from wellcal._arrays.namespaces import Array
 from wellcal._arrays.ops import Ops
-from wellcal.expectations.bilinear import ElementForm, Measure, WeightRows
+from wellcal.expectations.bilinear import Cost, ElementForm, Measure, WeightRows
 
 
 class CountRows(NamedTuple):
@@ -47,39 +47,18 @@ class CountForm:
     size: int
     gram: Array | None = field(default=None, compare=False, repr=False)
 
-    calls_user = False
-
     @property
-    def width(self) -> int:
-        """Two products, and the targets."""
-        return self.size // 8 + self.points.width
-
-    @property
-    def cost(self) -> float:
-        """Two products, and the kernel between targets."""
-        return self.size / 8.0 + self.points.cost
-
-    @property
-    def room(self) -> int:
+    def cost(self) -> Cost:
         """The products, and the targets."""
-        return 1 + self.points.width
+        return Cost(self.size / 8.0) + self.points.cost
 
-    def tile(self, ops: Ops, a: CountRows | WeightRows, b: CountRows | WeightRows) -> Array:
-        """All pairs of rows."""
+    def __call__(self, ops: Ops, a: CountRows | WeightRows, b: CountRows | WeightRows) -> Array:
+        """Return values of all pairs of rows."""
         xp = ops.xp
         factors = self._factors(a, b)
         total: Array = None if factors is None else xp.matmul(factors[0], xp.matrix_transpose(factors[1]))
         if isinstance(a, CountRows) and isinstance(b, CountRows):
-            between = self.points.tile(ops, a.targets, b.targets)
-            total = between if total is None else total + between
-        return total
-
-    def paired(self, ops: Ops, a: CountRows | WeightRows, b: CountRows | WeightRows) -> Array:
-        """Matching rows."""
-        factors = self._factors(a, b)
-        total: Array = None if factors is None else ops.xp.sum(factors[0] * factors[1], axis=1)
-        if isinstance(a, CountRows) and isinstance(b, CountRows):
-            between = self.points.paired(ops, a.targets, b.targets)
+            between = self.points(ops, a.targets, b.targets)
             total = between if total is None else total + between
         return total
 
@@ -88,12 +67,12 @@ class CountForm:
         size = self.size
         if not isinstance(a, CountRows):
             assert isinstance(b, CountRows)  # without targets there is a FiniteForm
-            return a.weights, b.left[:, :size]
+            return a.weights, b.left[..., :size]
         if isinstance(b, CountRows):
-            full = a.left.shape[1] > size, b.left.shape[1] > size
+            full = a.left.shape[-1] > size, b.left.shape[-1] > size
             if full == (True, True):
                 return a.left, b.right
             if full == (False, False):
                 return None
-            return (a.left[:, size:], b.right) if full[0] else (a.right, b.right[:, :size])
-        return a.left[:, :size], b.weights
+            return (a.left[..., size:], b.right) if full[0] else (a.right, b.right[..., :size])
+        return a.left[..., :size], b.weights

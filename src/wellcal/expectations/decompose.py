@@ -90,7 +90,7 @@ class Components(NamedTuple):
     @property
     def size(self) -> int:
         """How many there are for each case."""
-        return int(self.leaf.shape[1])
+        return int(self.leaf.shape[-1])
 
     @property
     def leaf(self) -> Array:

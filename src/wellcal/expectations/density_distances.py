@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from wellcal._arrays.namespaces import (
     Array,
@@ -13,7 +13,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.rows import as_outer
+from wellcal.expectations.bilinear import Cost
 from wellcal.expectations.decompose import components_of, weighted_sum
 from wellcal.expectations.distances import Context, PreparedDistance, embedded, unavailable
 from wellcal.expectations.rules import hellinger
@@ -68,21 +68,17 @@ class LocationScale(NamedTuple):
 class HellingerDistance:
     """``H^2 = 1 - BC`` from the logarithm of the Bhattacharyya coefficient, exact for near predictions.
 
-    The coefficient takes a pair of arrays for each array of the rows.
+    The coefficient takes a pair of arrays for each array ``(n, d)`` of the rows.
     """
 
     log_coefficient: Callable[..., Array]
     degree: float = 2.0
-    width: int = 2
-    calls_user = False
+    cost: ClassVar[Cost] = Cost(2.0, entries=2)
 
-    def tile(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
-        """All pairs of rows."""
-        return self.paired(ops, *as_outer(a, b))
-
-    def paired(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
-        """Matching rows."""
-        return -ops.expm1(self.log_coefficient(ops, *zip(a, b, strict=True)))
+    def __call__(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
+        """Return squared distances of all pairs of rows."""
+        pairs = ((x[..., :, None, :], y[..., None, :, :]) for x, y in zip(a, b, strict=True))
+        return -ops.expm1(self.log_coefficient(ops, *pairs))
 
 
 @DISTANCES.register(Hellinger, Bernoulli)
@@ -115,4 +111,4 @@ def _between_normals(loc: Array, scale: Array) -> PreparedDistance:
 
 @DISTANCES.register(Hellinger, Poisson)
 def _hellinger_of_poissons(metric: Hellinger, predictions: Poisson, how: Context) -> PreparedDistance:
-    return PreparedDistance(HellingerDistance(hellinger.poisson), (widen(predictions.rate),))
+    return PreparedDistance(HellingerDistance(hellinger.poisson), (widen(predictions.rate)[:, None],))

@@ -404,7 +404,7 @@ def _of_counts(form: CountForm, rows: CountRows) -> FeatureSource | None:
     mean = np.asarray(rows.right)[:, :size]
     with_nodes = np.asarray(rows.right)[where, size:] / sign
     some: Measure = slice_rows(rows.targets, where)
-    between = np.asarray(form.points.tile(ops_for(namespace(mean)), some, some)) / sign**2
+    between = np.asarray(form.points(ops_for(namespace(mean)), some, some)) / sign**2
     root = _root(np.block([[np.asarray(form.gram), with_nodes.T], [with_nodes, between]]))
     codes = codes.reshape(-1)
 

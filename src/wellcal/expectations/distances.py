@@ -28,7 +28,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.outer_sums import outer_sum
 from wellcal._arrays.rows import Rows
-from wellcal.expectations.bilinear import Distance
+from wellcal.expectations.bilinear import Cost, Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
 from wellcal.expectations.decompose import coordinate_lines
 from wellcal.expectations.lowering import Lowering
@@ -101,51 +101,38 @@ class EmbeddingDistance:
     size: int
     degree: float = 2.0
     compiled: bool = False
-    calls_user = False
-    in_batches = True
 
     @property
-    def width(self) -> int:
-        """About a quarter of a kernel evaluation for each coordinate."""
-        return max(1, self.size // 4)
+    def cost(self) -> Cost:
+        """About a quarter of a kernel evaluation for each coordinate; a compiled loop fills one number."""
+        width = max(1, self.size // 4)
+        return Cost(width, 1 if self.compiled and not same_digits(self.size) else width)
 
-    @property
-    def room(self) -> int:
-        """A long loop fills one number; tiles of few coordinates are the same with and without it."""
-        return 1 if self.compiled and not same_digits(self.size) else self.width
-
-    def tile(self, ops: Ops, a: Array, b: Array) -> Array:
-        """All pairs of rows."""
+    def __call__(self, ops: Ops, a: Array, b: Array) -> Array:
+        """Return distances of all pairs of rows, raised to the degree."""
         if is_numpy(ops.xp):
-            if self.compiled:
+            if self.compiled and a.ndim == 2:
                 return l1_distances(a, b)
             if self.size > IN_NUMPY:
-                found = cdist(a, b, "sqeuclidean" if self.degree == 2.0 else "cityblock")
-                return found.astype(a.dtype, copy=False)
-            if a.shape[0] * b.shape[0] > _SMALL:
+                return self._by_scipy(a, b)
+            if a.ndim == 2 and a.shape[0] * b.shape[0] > _SMALL:
                 return self._in_place(a, b)
         elif self.size > IN_NUMPY and is_torch(ops.xp) and not (a.requires_grad or b.requires_grad):
             return tensor_distances(a, b, self.degree)
-        return self._sum(ops, a[:, None, :], b[None, :, :])
+        return self._sum(ops, a[..., :, None, :], b[..., None, :, :])
 
-    def batched(self, ops: Ops, a: Array, b: Array) -> Array:
-        """All pairs of rows within each batch."""
-        if is_numpy(ops.xp) and self.size > IN_NUMPY:
-            a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
-            if a.shape[1] * b.shape[1] * self.size <= _FEW_DIFFERENCES:
-                return self._added(a[:, :, None, :] - b[:, None, :, :])
-            name = "sqeuclidean" if self.degree == 2.0 else "cityblock"
-            values: Array = np.empty((*a.shape[:2], b.shape[1]))
-            for x, y, out in zip(a, b, values, strict=True):
-                cdist(x, y, name, out=out)
-            return values
-        return self._sum(ops, a[:, :, None, :], b[:, None, :, :])
-
-    def paired(self, ops: Ops, a: Array, b: Array) -> Array:
-        """Matching rows."""
-        if is_numpy(ops.xp) and self.size > IN_NUMPY:
-            return self._added(a - b)
-        return self._sum(ops, a, b)
+    def _by_scipy(self, a: NDArray, b: NDArray) -> NDArray:
+        """Return distances by a call for each batch, or by differences where batches are small."""
+        name = "sqeuclidean" if self.degree == 2.0 else "cityblock"
+        if a.ndim == 2:
+            return cdist(a, b, name).astype(a.dtype, copy=False)
+        if a.shape[1] * b.shape[1] * self.size <= _FEW_DIFFERENCES:
+            return self._added(a[:, :, None, :] - b[:, None, :, :])
+        count = max(len(a), len(b))
+        values: NDArray = np.empty((count, a.shape[1], b.shape[1]))
+        for r, out in enumerate(values):
+            cdist(a[r % len(a)], b[r % len(b)], name, out=out)
+        return values
 
     def _added(self, difference: NDArray) -> NDArray:
         """The sum over coordinates, which are the last axis."""

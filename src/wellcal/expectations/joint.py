@@ -22,6 +22,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import slice_rows
 from wellcal.expectations.atoms import Atoms
+from wellcal.expectations.bilinear import Cost, each_batch
 from wellcal.expectations.decompose import (
     Components,
     Targets,
@@ -60,12 +61,11 @@ class JointForm:
     predictions: Predictions
     size: int
     draws: bool
-    calls_user = True
 
     @property
-    def width(self) -> int:
+    def cost(self) -> Cost:
         """Evaluations of the user's function for one pair."""
-        return self.size**2
+        return Cost(self.size**2, self.size**2, calls_user=True)
 
     @classmethod
     def prepare(
@@ -89,18 +89,14 @@ class JointForm:
         rows = AtomRows(index, together.element, together.weight_array())
         return cls(kernel, predictions, together.size, draws), rows
 
-    def tile(self, ops: Ops, a: AtomRows, b: AtomRows) -> Array:
-        """All pairs of rows."""
+    def __call__(self, ops: Ops, a: AtomRows, b: AtomRows) -> Array:
+        """Return values of all pairs of rows."""
+        if max(a.weights.ndim, b.weights.ndim) > 2:
+            return each_batch(self, ops, a, b)
         values = self._values(a, b)
         shaped = ops.xp.reshape(values, (a.weights.shape[0], self.size, b.weights.shape[0], self.size))
         weighted = shaped * a.weights[:, :, None, None] * b.weights[None, None, :, :]
         return ops.xp.sum(weighted, axis=(1, 3))
-
-    def paired(self, ops: Ops, a: AtomRows, b: AtomRows) -> Array:
-        """Matching rows."""
-        single = (slice(k, k + 1) for k in range(a.weights.shape[0]))
-        values = [self.tile(ops, slice_rows(a, k), slice_rows(b, k)) for k in single]
-        return ops.xp.concat(values, axis=0)[:, 0]
 
     def _values(self, a: AtomRows, b: AtomRows) -> Array:
         left, y = self._repeated(a)

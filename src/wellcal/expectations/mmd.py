@@ -10,7 +10,7 @@ from wellcal._arrays.namespaces import Array
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.atoms import LOWERINGS
-from wellcal.expectations.bilinear import Form, cost_of, room_of
+from wellcal.expectations.bilinear import Cost, Form, matching
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel
@@ -41,33 +41,15 @@ class MeanDiscrepancy:
     degree: float = 2.0
 
     @property
-    def width(self) -> int:
-        """Elementary evaluations of the pairing."""
-        return self.form.width
+    def cost(self) -> Cost:
+        """Those of the pairing, and an evaluation for the squared norms."""
+        inner = self.form.cost
+        return Cost(inner.evaluations + 1.0, inner.entries, inner.calls_user)
 
-    @property
-    def cost(self) -> float:
-        """Evaluations of the pairing, and one for the squared norms."""
-        return 1.0 + cost_of(self.form)
-
-    @property
-    def room(self) -> int:
-        """Entries of the pairing, and of the squared norms."""
-        return 1 + room_of(self.form)
-
-    @property
-    def calls_user(self) -> bool:
-        """True if the pairing calls a user's function."""
-        return self.form.calls_user
-
-    def tile(self, ops: Ops, a: NormedRows, b: NormedRows) -> Array:
+    def __call__(self, ops: Ops, a: NormedRows, b: NormedRows) -> Array:
         """Return the squared distances of all pairs of rows."""
-        norms = a.norm[:, None] + b.norm[None, :]
-        return _squared(ops, norms, self.form.tile(ops, a.inner, b.inner))
-
-    def paired(self, ops: Ops, a: NormedRows, b: NormedRows) -> Array:
-        """Return the squared distances of matching rows."""
-        return _squared(ops, a.norm + b.norm, self.form.paired(ops, a.inner, b.inner))
+        norms = a.norm[..., :, None] + b.norm[..., None, :]
+        return _squared(ops, norms, self.form(ops, a.inner, b.inner))
 
 
 def _squared(ops: Ops, norms: Array, pairing: Array) -> Array:
@@ -92,7 +74,7 @@ def mean_discrepancy(
         scheme = plan(kernel, [predictions], expectations=expectations, notes=own)
         rows = scheme.rows([(1.0, predictions)])
         form = scheme.form(rows, rows)
-        norms = form.paired(predictions.ops, rows, rows)
+        norms = matching(form, predictions.ops, rows, rows)
         return (MeanDiscrepancy(form), NormedRows(norms, rows)), own
 
     if predictions.ops.differentiable:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import reduce
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from wellcal._arrays.compiled import l1_distances
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.powers import quick_exponential
-from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.expectations.bilinear import Distance, FiniteForm, Form, Prepared, cost_of, in_batches, room_of
+from wellcal._arrays.rows import Rows
+from wellcal.expectations.bilinear import Cost, Distance, FiniteForm, Form, Prepared, each_batch
 from wellcal.expectations.distances import EmbeddingDistance, distance, without_repetition
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
@@ -25,8 +26,6 @@ from wellcal.kernels.metrics import Euclidean, ExpDistance
 from wellcal.kernels.targets import check_returned
 from wellcal.predictions import Predictions
 
-_FRESH = (EmbeddingDistance, MeanDiscrepancy)  # distances whose tiles nobody else has
-
 
 @dataclass(frozen=True)
 class _FunctionOfDistance:
@@ -35,42 +34,14 @@ class _FunctionOfDistance:
     inner: Distance
 
     @property
-    def width(self) -> int:
-        """That of the distance."""
-        return self.inner.width
-
-    @property
-    def cost(self) -> float:
+    def cost(self) -> Cost:
         """That of the distance, and of an exponential."""
-        return 2.0 + cost_of(self.inner)
+        inner = self.inner.cost
+        return Cost(2.0 + inner.evaluations, inner.entries, inner.calls_user)
 
-    @property
-    def room(self) -> int:
-        """That of the distance."""
-        return room_of(self.inner)
-
-    @property
-    def calls_user(self) -> bool:
-        """Whether the distance does."""
-        return self.inner.calls_user
-
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        """All pairs of rows."""
-        return self.value(ops, self.inner.tile(ops, a, b))
-
-    @property
-    def in_batches(self) -> bool:
-        """Whether the distance comes in batches."""
-        return in_batches(self.inner)
-
-    def batched(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        """All pairs of rows within each batch."""
-        distance: Any = self.inner
-        return self.value(ops, distance.batched(ops, a, b))
-
-    def paired(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        """Matching rows."""
-        return self.value(ops, self.inner.paired(ops, a, b))
+    def __call__(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """Return values of all pairs of rows."""
+        return self.value(ops, self.inner(ops, a, b))
 
     def value(self, ops: Ops, raised: Array) -> Array:
         """The function."""
@@ -84,14 +55,14 @@ class ExpDistanceForm(_FunctionOfDistance):
     lengthscale: Scale
     power: float
 
-    def tile(self, ops: Ops, a: Rows, b: Rows) -> Array:
-        """All pairs of rows."""
-        if is_numpy(ops.xp) and self._has_products():
+    def __call__(self, ops: Ops, a: Rows, b: Rows) -> Array:
+        """Return values of all pairs of rows."""
+        if is_numpy(ops.xp) and self._has_products() and a.norm.ndim == 1:
             return self._by_products(a, b)
-        if is_numpy(ops.xp) and self._has_loop():
+        if is_numpy(ops.xp) and self._has_loop() and a.ndim == 2:
             exp = quick_exponential(a.dtype)
             return exp.in_place(l1_distances(a, b, exp.scale * self._rate))
-        return super().tile(ops, a, b)
+        return super().__call__(ops, a, b)
 
     @property
     def _rate(self) -> Any:
@@ -128,19 +99,16 @@ class ExpDistanceForm(_FunctionOfDistance):
         """The kernel at a distance."""
         rate = self._rate
         exponent = self.power / self.inner.degree
-        if isinstance(self.inner, _FRESH) and is_numpy(ops.xp) and raised.ndim > 1:
-            own: NDArray = raised
-            if exponent == 0.5:
-                np.sqrt(own, out=own)
-            elif exponent != 1.0:
-                np.power(own, exponent, out=own)
-            if own.dtype == np.float32:
-                exp = quick_exponential(own.dtype)
-                own *= exp.scale * rate
-                return exp.in_place(own)
-            own *= rate
-            return np.exp(own, out=own)
-        return ops.exp((raised if exponent == 1.0 else ops.power(raised, exponent)) * rate)
+        if exponent != 1.0:
+            raised = ops.power(raised, exponent)
+        scaled = raised * rate
+        if not is_numpy(ops.xp):
+            return ops.exp(scaled)
+        if scaled.dtype == np.float32:
+            exp = quick_exponential(scaled.dtype)
+            scaled *= exp.scale
+            return exp.in_place(scaled)
+        return np.exp(scaled, out=scaled)
 
 
 @dataclass(frozen=True)
@@ -163,32 +131,13 @@ class CombinedForm:
     factor: Scale = 1.0
 
     @property
-    def width(self) -> int:
+    def cost(self) -> Cost:
         """All parts together."""
-        return sum(part.width for part in self.parts)
+        return reduce(Cost.__add__, (part.cost for part in self.parts))
 
-    @property
-    def cost(self) -> float:
-        """All parts together."""
-        return sum(cost_of(part) for part in self.parts)
-
-    @property
-    def room(self) -> int:
-        """All parts together."""
-        return sum(room_of(part) for part in self.parts)
-
-    @property
-    def calls_user(self) -> bool:
-        """Whether a part does."""
-        return any(part.calls_user for part in self.parts)
-
-    def tile(self, ops: Ops, a: tuple[Rows, ...], b: tuple[Rows, ...]) -> Array:
-        """All pairs of rows."""
-        return self._combine([p.tile(ops, x, y) for p, x, y in zip(self.parts, a, b, strict=True)])
-
-    def paired(self, ops: Ops, a: tuple[Rows, ...], b: tuple[Rows, ...]) -> Array:
-        """Matching rows."""
-        return self._combine([p.paired(ops, x, y) for p, x, y in zip(self.parts, a, b, strict=True)])
+    def __call__(self, ops: Ops, a: tuple[Rows, ...], b: tuple[Rows, ...]) -> Array:
+        """Return values of all pairs of rows."""
+        return self._combine([p(ops, x, y) for p, x, y in zip(self.parts, a, b, strict=True)])
 
     def _combine(self, values: list[Array]) -> Array:
         total = values[0]
@@ -203,18 +152,13 @@ class CallableForm:
 
     function: Callable[[Predictions, Predictions], Array]
     predictions: Predictions
-    width: int = 16
-    calls_user = True
+    cost: ClassVar[Cost] = Cost(16.0, entries=16, calls_user=True)
 
-    def tile(self, ops: Ops, a: Array, b: Array) -> Array:
-        """All pairs of rows."""
+    def __call__(self, ops: Ops, a: Array, b: Array) -> Array:
+        """Return values of all pairs of rows."""
+        if max(a.ndim, b.ndim) > 1:
+            return each_batch(self, ops, a, b)
         return self.function(self.predictions[a], self.predictions[b])
-
-    def paired(self, ops: Ops, a: Array, b: Array) -> Array:
-        """Matching rows."""
-        single = (slice(k, k + 1) for k in range(a.shape[0]))
-        values = [self.tile(ops, slice_rows(a, k), slice_rows(b, k)) for k in single]
-        return ops.xp.concat(values, axis=0)[:, 0]
 
 
 def in_few_columns(form: Form, rows: Rows) -> Prepared:

@@ -15,8 +15,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.outer_sums import outer_sum
-from wellcal.expectations.bilinear import ElementForm, Measure
+from wellcal.expectations.bilinear import Cost, ElementForm, Measure
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.expectations.rules.gaussian import FURTHEST
 from wellcal.kernels.targets import Gaussian
@@ -53,25 +52,14 @@ class SeparableForm:
     dimension: int
     normals: float
     targets: float
-    calls_user = False
 
     @property
-    def width(self) -> int:
-        """Elementary evaluations for one pair."""
-        return 4 * max(1, self.dimension // 4)
-
-    @property
-    def cost(self) -> float:
+    def cost(self) -> Cost:
         """Two normals coordinate by coordinate, and three exponentials."""
-        return 2.0 * self.dimension + 8.0
+        return Cost(2.0 * self.dimension + 8.0, entries=4)
 
-    @property
-    def room(self) -> int:
-        """Numbers that one pair fills on the way."""
-        return 4
-
-    def tile(self, ops: Ops, a: SeparableRows, b: SeparableRows) -> Array:
-        """All pairs of rows."""
+    def __call__(self, ops: Ops, a: SeparableRows, b: SeparableRows) -> Array:
+        """Return values of all pairs of rows."""
         total = self._between_normals(a, b)
         total *= self.normals**2
         for factor, left, right in (
@@ -79,30 +67,22 @@ class SeparableForm:
             (self.normals * self.targets, a.of_points, b.of_normals),
             (self.targets**2, a.points, b.partners),
         ):
-            part = left @ right.T
+            part = left @ np.swapaxes(right, -1, -2)
             np.exp(part, out=part)
             total = np.add(total, part, out=total) if factor == 1.0 else total + factor * part
         return total
 
-    def paired(self, ops: Ops, a: SeparableRows, b: SeparableRows) -> Array:
-        """Matching rows."""
-        spread = 1.0 + a.variance + b.variance
-        exponent = -0.5 * np.sum((a.loc - b.loc) ** 2 / spread + np.log(spread), axis=1)
-        both = self.normals * self.targets
-        across = np.exp(np.sum(a.of_normals * b.of_points, axis=1))
-        across += np.exp(np.sum(a.of_points * b.of_normals, axis=1))
-        points = np.exp(np.sum(a.points * b.partners, axis=1))
-        return self.normals**2 * np.exp(exponent) + both * across + self.targets**2 * points
-
     def _between_normals(self, a: SeparableRows, b: SeparableRows) -> NDArray:
-        shape = (len(a.loc), len(b.loc))
+        left, right = (np.moveaxis(z, -1, 0)[..., :, None] for z in (a.loc, 1.0 + a.variance))
+        others, variances = (np.moveaxis(z, -1, 0)[..., None, :] for z in (b.loc, b.variance))
+        shape = np.broadcast_shapes(left.shape[1:], others.shape[1:])
         exponent = np.zeros(shape)
         product = np.ones(shape)
         difference, spread = np.empty(shape), np.empty(shape)
         for c in range(self.dimension):
-            outer_sum(a.loc[:, c], -b.loc[:, c], difference)
+            np.subtract(left[c], others[c], out=difference)
             difference *= difference
-            outer_sum(1.0 + a.variance[:, c], b.variance[:, c], spread)
+            np.add(right[c], variances[c], out=spread)
             product *= spread
             difference /= spread
             exponent += difference

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,11 +23,8 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows
-from wellcal.expectations.bilinear import Distance
+from wellcal.expectations.bilinear import Cost, Distance
 from wellcal.kernels.metrics import MixtureWasserstein
-
-_Evaluation: TypeAlias = Callable[[Ops, Rows, Rows], Array]
-"""`tile` or `paired` of a form."""
 
 _WEIGHTS = "weights of mixtures under MixtureWasserstein"
 """What couplings and potentials move with, which second derivatives would see."""
@@ -60,33 +56,26 @@ class TransportDistance:
         return self.metric.order
 
     @property
-    def width(self) -> int:
+    def cost(self) -> Cost:
         """Costs between components, and the solution of a transport problem."""
-        return self.size**2 * (self.inner.width + 8)
+        inner, pairs = self.inner.cost, self.size**2
+        return Cost(pairs * (inner.evaluations + 8.0), pairs * (inner.entries + 8), inner.calls_user)
 
-    @property
-    def calls_user(self) -> bool:
-        """Whether the distance between components does."""
-        return self.inner.calls_user
+    def __call__(self, ops: Ops, a: TransportRows, b: TransportRows) -> Array:
+        """Return costs of optimal couplings of all pairs of rows."""
+        costs = self._costs(ops, a, b)
+        weights_a = ops.xp.broadcast_to(a.weights[..., :, None, :], costs.shape[:-1])
+        weights_b = ops.xp.broadcast_to(b.weights[..., None, :, :], costs.shape[:-1])
+        return self._cost(ops, costs, weights_a, weights_b)
 
-    def tile(self, ops: Ops, a: TransportRows, b: TransportRows) -> Array:
-        """All pairs of rows."""
-        shape = (a.weights.shape[0], b.weights.shape[0])
-        weights_a = ops.xp.broadcast_to(a.weights[:, None, :], (*shape, self.size))
-        weights_b = ops.xp.broadcast_to(b.weights[None, :, :], (*shape, self.size))
-        return self._cost(ops, self._costs(ops, a, b, self.inner.tile), weights_a, weights_b)
-
-    def paired(self, ops: Ops, a: TransportRows, b: TransportRows) -> Array:
-        """Matching rows."""
-        return self._cost(ops, self._costs(ops, a, b, self.inner.paired), a.weights, b.weights)
-
-    def _costs(self, ops: Ops, a: TransportRows, b: TransportRows, evaluate: _Evaluation) -> Array:
+    def _costs(self, ops: Ops, a: TransportRows, b: TransportRows) -> Array:
         """Costs d^s between all components, along two trailing axes."""
         exponent = self.metric.order / self.inner.degree
         columns: list[Array] = []
         for k in range(self.size):
             row = [
-                ops.power(evaluate(ops, a.components[k], b.components[m]), exponent) for m in range(self.size)
+                ops.power(self.inner(ops, a.components[k], b.components[m]), exponent)
+                for m in range(self.size)
             ]
             columns.append(ops.xp.stack(row, axis=-1))
         return ops.xp.stack(columns, axis=-2)

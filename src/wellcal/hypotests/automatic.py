@@ -28,7 +28,7 @@ PAIRS_BUDGET = 1e8
 """Evaluations for exact tests over all pairs, beyond which a kernel of low rank stands in: some tenths of a
 second.
 
-What a pair takes is asked from whoever evaluates it (:func:`~wellcal.expectations.bilinear.cost_of`): a
+What a pair takes is asked from whoever evaluates it (:class:`~wellcal.expectations.bilinear.Cost`): a
 covariance matrix or a Laplace distribution takes ten times what a normal one does.
 """
 
@@ -200,7 +200,7 @@ def linear_cost(setup: Setup) -> float:
 
 def _cost(setup: Setup) -> float:
     """Evaluations for one pair."""
-    return setup.problem_of(_typical_targets(setup)).cost
+    return setup.problem_of(_typical_targets(setup)).cost.evaluations
 
 
 def _typical_targets(setup: Setup) -> NDArray:

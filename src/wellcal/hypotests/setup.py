@@ -143,7 +143,7 @@ class Setup:
         most = LINEAR_ESTIMATE_BUDGET if self.linear else ESTIMATE_BUDGET
         if (
             n >= max(FEWEST_BLOCKS, self.fewest_blocks) * size
-            and 0.5 * n * (n - 1.0) * self.problem.width > most
+            and 0.5 * n * (n - 1.0) * self.problem.cost.entries > most
         ):
             shuffled = some_cases(self.problem, random_order(n))  # neighbours in the data may be alike
             sums = self.engine.blocks(shuffled, size)
@@ -152,7 +152,7 @@ class Setup:
 
     def block_size(self, n: int) -> int:
         """Size of the blocks that an estimate of n cases is a mean over."""
-        size = block_size_within(ESTIMATE_ROOM, self.problem.width)
+        size = block_size_within(ESTIMATE_ROOM, self.problem.cost.entries)
         return size if not self.fewest_blocks else max(2, min(size, n // self.fewest_blocks))
 
     def reported(self, estimate: Estimate) -> Estimate:

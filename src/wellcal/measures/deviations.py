@@ -251,7 +251,7 @@ def deviations_of(cases: Cases, square: float | None = None, *, biased: bool = F
 
 
 def _cost(cases: Cases) -> float:
-    return max(cases.at_most(64).problem().cost, 1.0)
+    return max(cases.at_most(64).problem().cost.evaluations, 1.0)
 
 
 def _cases_within(budget: float, cost: float, n: int) -> int:
@@ -268,7 +268,7 @@ def _matrix(problem: Problem) -> NDArray:
     """h of all pairs, those of a case with itself and of a draw with itself included."""
     n, out = problem.n, np.empty((problem.n, problem.n))
     with np.errstate(over="ignore", under="ignore"):
-        for some in in_chunks(n, n * problem.room):
+        for some in in_chunks(n, n * problem.cost.entries):
             out[some] = problem.values(some, slice(0, n))
     if not np.isfinite(out).all():
         raise ValueError(
@@ -281,7 +281,7 @@ def _matrix(problem: Problem) -> NDArray:
 def _mean_of_all(cases: Cases, square: float, biased: bool) -> float:
     """Mean of h over all pairs, those of a draw with itself included, from an estimate of SKCE."""
     problem = cases.problem()
-    own = float(np.sum(to_numpy(problem.paired(problem.rows, problem.rows))))
+    own = float(np.sum(to_numpy(problem.own_values())))
     _, total = _shares(cases)
     if biased:
         return square + (own - float(np.sum(to_numpy(problem.diagonal())))) / total
@@ -377,7 +377,7 @@ def _drawn_roots(cases: Cases, count: int) -> NDArray:
     like = None if together else problem
     # Where targets are apart from predictions, what does not depend on targets is found once for all sets.
     apart = cases.weights is None and has_terms(cases.kernel)
-    for some in in_chunks(count, n * problem.room, within=None if together else 1):
+    for some in in_chunks(count, n * problem.cost.entries, within=None if together else 1):
         squares[some] = _squares(cases, sets[some], like, pairs=not apart)
     if apart:
         engine = choose_engine("auto", problem)
@@ -399,7 +399,7 @@ def _squares(cases: Cases, sets: NDArray, like: Problem | None, *, pairs: bool) 
     n, count = len(cases), len(sets)
     tiled = cases if count == 1 else cases.some(np.tile(np.arange(n), count))
     problem = tiled.problem(sets.reshape(-1, *sets.shape[2:]), like)
-    rows = to_numpy(problem.paired(problem.rows, problem.rows))
+    rows = to_numpy(problem.own_values())
     if pairs:
         rows = rows + to_numpy(choose_engine("auto", problem).blocks(problem, n).rows)
     return np.asarray(rows).reshape(count, n).sum(axis=1) / _shares(cases)[1]

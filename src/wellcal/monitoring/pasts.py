@@ -112,7 +112,9 @@ def _of_tensor(
     first = max(0, n - m - windows[-1])
     shared = None if places is None else gaps(slice(first, n), right)
     sums = np.zeros((m, len(windows), count if shared is None else shared.shape[1]))
-    entries = min(n, windows[-1]) * max(form.width, on_targets.width * count if shared is None else 1)
+    entries = min(n, windows[-1]) * max(
+        form.cost.entries, on_targets.cost.entries * count if shared is None else 1
+    )
     for cases in in_chunks(m, entries, within=budget.cache // _IN_CACHE):
         new = slice(n - m + cases.start, n - m + cases.stop)
         past = slice(max(0, new.start - windows[-1]), new.stop - 1)

@@ -13,7 +13,7 @@ import numpy as np
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.expectations.bilinear import Form, room_of
+from wellcal.expectations.bilinear import Form
 from wellcal.expectations.decompose import Side, SignedSum, Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
@@ -117,10 +117,10 @@ def _has_closed_form(kernel: Kernel, predictions: Predictions) -> bool:
 def _between(predictions: Predictions, form: Form, a: Rows, b: Rows) -> NDArray:
     """A form between all rows of two batches."""
     n = len(predictions)
-    chunks = in_chunks(n, n * room_of(form))
+    chunks = in_chunks(n, n * form.cost.entries)
     with np.errstate(over="ignore", under="ignore"):
         return np.concatenate([_tile(predictions, form, slice_rows(a, some), b) for some in chunks])
 
 
 def _tile(predictions: Predictions, form: Form, a: Rows, b: Rows) -> NDArray:
-    return np.asarray(to_numpy(form.tile(predictions.ops, a, b)))
+    return np.asarray(to_numpy(form(predictions.ops, a, b)))

@@ -35,7 +35,7 @@ from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.rows import Rows, arrays_of, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import MANY_CASES, one_blas_thread
-from wellcal.expectations.bilinear import Distance, room_of
+from wellcal.expectations.bilinear import Distance, matching
 from wellcal.expectations.decompose import components_of
 from wellcal.expectations.distances import EmbeddingDistance, distance, without_repetition
 from wellcal.expectations.lowering import Lowering
@@ -306,7 +306,7 @@ def median_distance(
     if isinstance(prepared, EmbeddingDistance) and _beyond_rounding(median, rows, prepared.degree):
         return float(median) ** (1.0 / prepared.degree)
     some = slice_rows(rows, slice(None, None, -(-n // _LOOKED_AT)))
-    least = _median(prepared.paired(ops_for(xp), some, map_rows(_rounded_otherwise, some)))
+    least = _median(matching(prepared, ops_for(xp), some, map_rows(_rounded_otherwise, some)))
     if is_traced(median):
         return xp.where(median > least, median, xp.ones_like(median)) ** (1.0 / prepared.degree)
     value, rounding = (float(to_numpy(found)) for found in (median, least))
@@ -331,14 +331,14 @@ def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions)
     parts: list[Array] = []
     if is_on_accelerator(first_array(rows)):
         return _median_on_device(prepared, rows, predictions)
-    shape = tile_shape(room_of(prepared), 2 * budget.cache)
+    shape = tile_shape(prepared.cost.entries, 2 * budget.cache)
     if is_jax(xp) and n > min(shape) and any(map(is_traced, arrays_of(rows))):
         return _median_in_a_loop(prepared, rows, predictions, shape)
     with (
         one_blas_thread() if n > MANY_CASES else nullcontext()
     ):  # tiles fit the cache, and are too small for more
         for i, j in triangle_tiles(0, n, *shape):
-            block = prepared.tile(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
+            block = prepared(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
             block = xp.reshape(block, (-1,))
             if i.stop > j.start:
                 block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
@@ -359,7 +359,7 @@ def _median_in_a_loop(
         left, right = corner[0] + xp.arange(height), corner[1] + xp.arange(width)
         a, b = (slice_rows(fixed, xp.minimum(cases, n - 1)) for cases in (left, right))
         counts = (left[:, None] < right) & (right < n)
-        return xp.where(counts, prepared.tile(ops, a, b), np.inf)
+        return xp.where(counts, prepared(ops, a, b), np.inf)
 
     corners = [(i.start, j.start) for i, j in triangle_tiles(0, n, height, width)]
     found = jax.lax.map(values, xp.asarray(corners))
@@ -370,9 +370,9 @@ def _median_on_device(prepared: Distance, rows: Rows, predictions: Predictions) 
     """The same in few calls: all pairs at a time, and those that do not count at infinity."""
     n, ops = len(predictions), predictions.ops
     parts: list[Array] = []
-    width = n * (1 if isinstance(prepared, EmbeddingDistance) else room_of(prepared))
+    width = n * (1 if isinstance(prepared, EmbeddingDistance) else prepared.cost.entries)
     for i in in_chunks(n, width, within=budget.device):
-        block = prepared.tile(ops, slice_rows(rows, i), rows)
+        block = prepared(ops, slice_rows(rows, i), rows)
         later = block.new_ones(block.shape, dtype=block.bool().dtype).triu_(i.start + 1)
         parts.append(block.masked_fill(~later, np.inf).reshape(-1))
     return _median(concat_rows(parts), n * (n - 1) // 2)

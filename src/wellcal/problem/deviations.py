@@ -68,7 +68,7 @@ def _mean_square(problem: Problem, cases: NDArray) -> float:
     """Mean of h^2 over the pairs of one half of the cases with the other."""
     first, second = np.array_split(cases, 2)
     total = 0.0
-    for some in in_chunks(len(first), len(second) * problem.room):
+    for some in in_chunks(len(first), len(second) * problem.cost.entries):
         with np.errstate(over="ignore", under="ignore"):
             h = np.asarray(problem.values(first[some], second), dtype=np.float64)
         total += float(np.vdot(h, h))

@@ -10,7 +10,7 @@ from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, concat_rows, is_numpy, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import Rows
-from wellcal.expectations.bilinear import ElementForm, Form
+from wellcal.expectations.bilinear import ElementForm, Form, matching
 from wellcal.expectations.decompose import components_of, dimension_of, elementary_components, reshaped
 from wellcal.expectations.feature_plan import FeaturePlan
 from wellcal.expectations.plans import plan
@@ -31,7 +31,7 @@ def correction_of_draws(
         if isinstance(component, Samples) and component.kind == "draws":
             part = _of_component(kernel.targets, component)
             total = total + (part if weight is None else part * weight**2)
-    return factor * total * k_P.paired(predictions.ops, rows, rows)
+    return factor * total * matching(k_P, predictions.ops, rows, rows)
 
 
 def _of_component(kernel: Kernel, samples: Samples) -> Array:
@@ -55,14 +55,14 @@ def _by_features(kernel: Kernel, samples: Samples) -> NDArray | None:
     if not isinstance(scheme, FeaturePlan):
         return None
     rows = scheme.rows([(1.0, samples)])
-    return scheme.form(rows, rows).paired(samples.ops, rows, rows)
+    return matching(scheme.form(rows, rows), samples.ops, rows, rows)
 
 
 def _over_pairs(kernel: Kernel, samples: Samples) -> Array:
     """V of each case, from all pairs of its draws."""
     atoms = elementary_components(samples)
     form = ElementForm.between(kernel, dimension_of(samples), (atoms,), (atoms,))
-    return form.paired(ops_for(namespace(samples.values)), (atoms,), (atoms,))
+    return matching(form, ops_for(namespace(samples.values)), (atoms,), (atoms,))
 
 
 def _with_themselves(kernel: Kernel, samples: Samples) -> Array:
@@ -72,5 +72,5 @@ def _with_themselves(kernel: Kernel, samples: Samples) -> Array:
     atoms = elementary_components(samples)
     alone = atoms._replace(element=reshaped(atoms.element, (n * count, 1)), weights=1.0)
     form = ElementForm.between(kernel, dimension_of(samples), (alone,), (alone,))
-    own = form.paired(ops_for(library), (alone,), (alone,))
+    own = matching(form, ops_for(library), (alone,), (alone,))
     return library.sum(library.reshape(own, (n, count)), axis=1)

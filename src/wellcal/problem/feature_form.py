@@ -20,7 +20,7 @@ from wellcal._arrays.compiled_pairs import MOST
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_torch, namespace, take_rows
 from wellcal._arrays.rows import Rows, arrays_of
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, cost_of
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows
 from wellcal.expectations.compression import Compressed, compressed, effort, rank_of_some, with_likely_rank
 from wellcal.expectations.differences import FeatureSource, source_of
 from wellcal.expectations.distances import IN_NUMPY, EmbeddingDistance
@@ -33,6 +33,7 @@ from wellcal.problem.weights import WeightedForm, WeightedRows
 FEWEST = 1000
 """Cases from which features are looked for: below, finding them takes longer than all pairs do."""
 
+_FEWEST_PAIRS = 8.0  # of a case, whose features take as long as a hundred evaluations
 _WORTH_COMPILING = 3e9  # differences: SciPy takes a second and more, as long as loading numba and compiling
 LOOPED = 4e8
 """Differences, from which one compiled loop makes sums over pairs: 10,000 cases of 10 classes are 5e8.
@@ -129,7 +130,7 @@ def in_features(
     True
     """
     visited = 0.5 * problem.n**2 if pairs is None else pairs
-    if problem.n < FEWEST or visited < 0.5 * FEWEST**2:
+    if problem.n < FEWEST or visited < max(0.5 * FEWEST**2, _FEWEST_PAIRS * problem.n):
         return None
     if not _allowed.features or not (_in_numpy(problem) or (tensors and _in_tensors(problem))):
         return None
@@ -261,7 +262,7 @@ def _shortens(found: Compressed, form: Form, source: FeatureSource) -> bool:
 
 def _cost(form: Form) -> float:
     if not isinstance(form, FiniteForm):
-        return cost_of(form)
+        return form.cost.evaluations
     return form.size / _TERMS
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,8 +28,8 @@ from wellcal._arrays.namespaces import (
     take_rows,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.rows import Rows, arrays_of, slice_rows
-from wellcal.expectations.bilinear import FiniteForm, Form, cost_of, in_batches, room_of
+from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows
+from wellcal.expectations.bilinear import Cost, Form
 from wellcal.expectations.decompose import (
     Targets,
     components_of,
@@ -81,56 +81,16 @@ class Term:
     looped: bool = False
 
     @property
-    def width(self) -> int:
-        """Elementary evaluations for one pair."""
-        own = 0 if self.on_predictions is None else self.on_predictions.width
-        return own + self.on_targets.width
+    def cost(self) -> Cost:
+        """Resources for one pair."""
+        own = self.on_targets.cost
+        return own if self.on_predictions is None else own + self.on_predictions.cost
 
-    @property
-    def cost(self) -> float:
-        """What one pair takes, in evaluations."""
-        own = 0.0 if self.on_predictions is None else cost_of(self.on_predictions)
-        return own + cost_of(self.on_targets)
-
-    @property
-    def room(self) -> int:
-        """Numbers that one pair fills on the way."""
-        own = 0 if self.on_predictions is None else room_of(self.on_predictions)
-        return own + room_of(self.on_targets)
-
-    def tile(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
-        """All pairs of rows."""
-        value = self.on_targets.tile(ops, a.on_targets, b.on_targets)
+    def __call__(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
+        """Return values of all pairs of rows, ``(..., n, ...)`` and ``(..., m, ...)`` to ``(..., n, m)``."""
+        value = self.on_targets(ops, a.on_targets, b.on_targets)
         if self.on_predictions is not None:
-            other = self.on_predictions.tile(ops, a.on_predictions, b.on_predictions)
-            if isinstance(value, np.ndarray) and isinstance(self.on_targets, FiniteForm):
-                value *= other  # a product of matrices, which nobody else has
-            else:
-                value = value * other
-        return self._scaled(value)
-
-    @property
-    def in_batches(self) -> bool:
-        """Whether both forms come in batches."""
-        return in_batches(self.on_targets) and in_batches(self.on_predictions)
-
-    def batched(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
-        """All pairs of rows within each batch."""
-        on_targets: Any = self.on_targets
-        value = on_targets.batched(ops, a.on_targets, b.on_targets)
-        if self.on_predictions is not None:
-            on_predictions: Any = self.on_predictions
-            value = value * on_predictions.batched(ops, a.on_predictions, b.on_predictions)
-        return self._scaled(value)
-
-    def paired(self, ops: Ops, a: TermRows, b: TermRows) -> Array:
-        """Matching rows."""
-        value = self.on_targets.paired(ops, a.on_targets, b.on_targets)
-        if self.on_predictions is not None:
-            value = value * self.on_predictions.paired(ops, a.on_predictions, b.on_predictions)
-        return self._scaled(value)
-
-    def _scaled(self, value: Array) -> Array:
+            value = value * self.on_predictions(ops, a.on_predictions, b.on_predictions)
         return value if isinstance(self.factor, float) and self.factor == 1.0 else self.factor * value
 
 
@@ -139,8 +99,8 @@ class Problem:
     """What engines work on: n cases, and h for any two of them.
 
     :meth:`values` is h for all pairs of some cases with some others, which is all that an engine needs.
-    :meth:`tile` and :meth:`paired` are the same for rows that were sliced before: pure functions of arrays,
-    to be compiled or differentiated.
+    :meth:`h` takes rows that were sliced before: a pure function of arrays, to be compiled or
+    differentiated.
 
     Attributes
     ----------
@@ -150,7 +110,7 @@ class Problem:
         Arrays with the cases along the first axis, a part for each term. Those of a problem in JAX may
         wait in NumPy until a program takes them.
     terms
-        How `tile` reads them.
+        How :meth:`h` reads them.
     kernel, notes
         The kernel used, and how its expectations were obtained.
     xp
@@ -188,45 +148,21 @@ class Problem:
         return ops_for(self.xp)
 
     @cached_property
-    def width(self) -> int:
-        """Elementary evaluations for one pair."""
-        return sum(term.width for term in self.terms)
+    def cost(self) -> Cost:
+        """Resources for one pair."""
+        return reduce(Cost.__add__, (term.cost for term in self.terms), Cost(0.0, entries=0))
 
-    @property
-    def cost(self) -> float:
-        """What one pair takes, in evaluations: for choices between methods."""
-        return sum(term.cost for term in self.terms)
+    def h(self, a: ProblemRows, b: ProblemRows) -> Array:
+        """Return h for all pairs of rows, ``(..., n, ...)`` and ``(..., m, ...)`` to ``(..., n, m)``.
 
-    @property
-    def room(self) -> int:
-        """Numbers that one pair fills on the way, from which engines choose the size of a tile."""
-        return sum(term.room for term in self.terms)
-
-    def tile(self, a: ProblemRows, b: ProblemRows) -> Array:
-        """h for all pairs of rows, ``(len(a), len(b))``."""
+        Axes before the last two are batches, whose rows meet within each batch only.
+        """
         ops = self.ops
-        return _total([t.tile(ops, x, y) for t, x, y in zip(self.terms, a, b, strict=True)])
-
-    @property
-    def in_batches(self) -> bool:
-        """Whether there is :meth:`batched`."""
-        return all(term.in_batches for term in self.terms)
-
-    def batched(self, a: ProblemRows, b: ProblemRows) -> Array:
-        """h for all pairs within each of r batches: ``(r, n, ...)`` and ``(r, m, ...)`` to ``(r, n, m)``."""
-        ops = self.ops
-        return _total([t.batched(ops, x, y) for t, x, y in zip(self.terms, a, b, strict=True)])
-
-    def paired(self, a: ProblemRows, b: ProblemRows) -> Array:
-        """h for matching rows, ``(len(a),)``."""
-        ops = self.ops
-        # A distance that overflows is one at which the kernel is zero.
-        with np.errstate(over="ignore", under="ignore"):
-            return _total([t.paired(ops, x, y) for t, x, y in zip(self.terms, a, b, strict=True)])
+        return _total([term(ops, x, y) for term, x, y in zip(self.terms, a, b, strict=True)])
 
     def values(self, i: slice | NDArray, j: slice | NDArray) -> Array:
         """h for all pairs of some cases with some others, ``(len(i), len(j))``."""
-        return self.tile(slice_rows(self.rows, i), slice_rows(self.rows, j))
+        return self.h(slice_rows(self.rows, i), slice_rows(self.rows, j))
 
     @property
     def arrays(self) -> list[Array]:
@@ -239,15 +175,20 @@ class Problem:
         return value if self.self_correction is None else value + self.self_correction()
 
     def own_values(self) -> Array:
-        """h_ii, ``(n,)``, with pairs of a draw with itself; in NumPy for some cases at a time."""
+        """Return h_ii, ``(n,)``, with pairs of a draw with itself; in NumPy for some cases at a time."""
         if not all(isinstance(array, np.ndarray) for array in self.arrays):
-            return self.paired(self.rows, self.rows)
-        own = replace(self, xp=namespace())  # n values are had where the rows are
+            return self._matching(self.rows)
+        own = replace(self, xp=namespace())  # n values take less time where the rows are
         chunks = list(in_chunks(self.n, _OWN_NUMBERS))
         if len(chunks) < 2:
-            return own.paired(self.rows, self.rows)
-        parts = (slice_rows(self.rows, cases) for cases in chunks)
-        return np.concatenate([own.paired(rows, rows) for rows in parts])
+            return own._matching(self.rows)
+        return np.concatenate([own._matching(slice_rows(self.rows, cases)) for cases in chunks])
+
+    def _matching(self, rows: ProblemRows) -> Array:
+        single = map_rows(lambda value: value[:, None, ...], rows)
+        # A distance that overflows is one at which the kernel is zero.
+        with np.errstate(over="ignore", under="ignore"):
+            return self.h(single, single)[:, 0, 0]
 
 
 def _total(parts: list[Array]) -> Array:

@@ -10,7 +10,7 @@ from wellcal._arrays.chunks import told_chunks
 from wellcal._arrays.namespaces import Array, concat_rows
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array, slice_rows
-from wellcal.expectations.bilinear import Form, room_of
+from wellcal.expectations.bilinear import Form
 
 
 class VisitsRectangles(Protocol):
@@ -28,5 +28,5 @@ class InChunks:
         """Values of a form between all rows of two batches, ``(len(a), len(b))``."""
         n, m = (first_array(rows).shape[0] for rows in (a, b))
         with np.errstate(over="ignore", under="ignore"):  # of an exponent: its exponential is zero
-            chunks = told_chunks(n, m * room_of(form), what="predictions")
-            return concat_rows([form.tile(ops, slice_rows(a, cases), b) for cases in chunks])
+            chunks = told_chunks(n, m * form.cost.entries, what="predictions")
+            return concat_rows([form(ops, slice_rows(a, cases), b) for cases in chunks])

@@ -27,7 +27,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array
-from wellcal.expectations.bilinear import Form, cost_of, room_of
+from wellcal.expectations.bilinear import Cost, Form
 from wellcal.problem.problem import Problem, Term, TermRows
 
 
@@ -88,32 +88,13 @@ class WeightedForm:
     inner: Form
 
     @property
-    def width(self) -> int:
+    def cost(self) -> Cost:
         """That of the other form."""
-        return self.inner.width
+        return self.inner.cost
 
-    @property
-    def cost(self) -> float:
-        """That of the other form."""
-        return cost_of(self.inner)
-
-    @property
-    def room(self) -> int:
-        """That of the other form."""
-        return room_of(self.inner)
-
-    @property
-    def calls_user(self) -> bool:
-        """Whether the other form does."""
-        return self.inner.calls_user
-
-    def tile(self, ops: Ops, a: WeightedRows, b: WeightedRows) -> Array:
-        """All pairs of rows."""
-        return a.weights[:, None] * b.weights[None, :] * self.inner.tile(ops, a.inner, b.inner)
-
-    def paired(self, ops: Ops, a: WeightedRows, b: WeightedRows) -> Array:
-        """Matching rows."""
-        return a.weights * b.weights * self.inner.paired(ops, a.inner, b.inner)
+    def __call__(self, ops: Ops, a: WeightedRows, b: WeightedRows) -> Array:
+        """Return values of all pairs of rows."""
+        return a.weights[..., :, None] * b.weights[..., None, :] * self.inner(ops, a.inner, b.inner)
 
 
 def weighted_problem(problem: Problem, weights: Array) -> Problem:

@@ -68,14 +68,14 @@ def test_a_users_own_radial_kernel_is_not_trusted() -> None:
 def test_two_is_the_largest_value_of_h() -> None:
     """Certain of class 0 where class 1 occurs, in two cases alike: the bound is attained."""
     setup = make_setup(np.array([1, 1]), wc.Bernoulli(np.zeros(2)), ON_CLASSES)
-    h = setup.problem.tile(setup.problem.rows, setup.problem.rows)
+    h = setup.problem.h(setup.problem.rows, setup.problem.rows)
     np.testing.assert_allclose(h, bound_of_h(ON_CLASSES))
 
 
 def test_kernels_of_both_signs_reach_four_times_their_largest_value() -> None:
     pred = wc.Samples(np.ones((2, 1)), kind="atoms")
     setup = make_setup(np.array([-1.0, -1.0]), pred, SIGNED)
-    np.testing.assert_allclose(setup.problem.tile(setup.problem.rows, setup.problem.rows), 4.0)
+    np.testing.assert_allclose(setup.problem.h(setup.problem.rows, setup.problem.rows), 4.0)
     for estimator in ("block", "biased"):
         with pytest.raises(ValueError, match=r"\|h\| <= 2, but .* is 4; give a larger bound"):
             DistributionFree(estimator, bound=2.0).run(setup)

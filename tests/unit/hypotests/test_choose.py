@@ -128,7 +128,7 @@ def test_joint_kernels_cost_what_their_problem_costs() -> None:
     joint = Joint(lambda P, y, Q, z: np.ones((len(P), len(Q))))
     mu = np.zeros(20)
     setup = make_setup(mu, wc.Normal(mu, np.ones(20)), joint, expectations=wc.Lowering(nodes=8))
-    assert choose.pairs_cost(setup) == 200.0 * setup.problem.width
+    assert choose.pairs_cost(setup) == 200.0 * setup.problem.cost.entries
     assert choose.choose(setup).method == Omnibus()
 
 
@@ -210,7 +210,7 @@ def test_cheaper_methods_are_chosen_without_targets_too(
         monkeypatch.setattr(wc.Samples, "draw", Predictions.draw)
     targets = (draws[:, 0], 1e5 * draws[:, 1])
     setups = [make_setup(y, pred, expectations=wc.Lowering(nodes=8)) for y in targets]
-    assert setups[0].problem.width != setups[1].problem.width
+    assert setups[0].problem.cost.entries != setups[1].problem.cost.entries
     for budget in (1e3, 2e4, 1e5, 1e9):
         monkeypatch.setattr(choose, "TRIANGLE_BUDGET", budget)
         first, second = (choose.choose(setup) for setup in setups)

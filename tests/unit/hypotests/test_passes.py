@@ -32,7 +32,7 @@ def case(n: int = 23) -> tuple[Any, Any]:
 
 
 def whole(setup: Setup) -> Any:
-    h = np.array(setup.problem.tile(setup.problem.rows, setup.problem.rows))
+    h = np.array(setup.problem.h(setup.problem.rows, setup.problem.rows))
     np.fill_diagonal(h, 0.0)
     return h
 

@@ -82,7 +82,7 @@ def by_definition(setup: Setup, kernel: Any, targets: np.ndarray) -> tuple[np.nd
     size = 0.0
     for y in targets:
         problem = prepare_checked(y, setup.predictions, kernel, expectations=setup.expectations)
-        h = np.asarray(problem.tile(problem.rows, problem.rows))
+        h = np.asarray(problem.h(problem.rows, problem.rows))
         upper = np.triu_indices(setup.n_samples, 1)
         found.append(2.0 * h[upper].sum() / (setup.n_samples - 1))
         size = max(size, 2.0 * np.abs(h[upper]).sum() / (setup.n_samples - 1))
@@ -321,14 +321,14 @@ def test_batches_are_tiles_one_by_one(name: str, on_targets: Any) -> None:
     shared = map_rows(lambda value: value[None, :4], term.rows)
     left = map_rows(lambda value: value[:, :4], encoded)
     right = map_rows(lambda value: value[:, 4:], encoded)
-    among = observed.batched(ops, left, right)
-    between = cross.batched(ops, shared, right)
+    among = observed(ops, left, right)
+    between = cross(ops, shared, right)
     assert among.shape == between.shape == (3, 4, setup.n_samples - 4)
     for r in range(3):
         row = entry(right, r)
-        expected = observed.tile(ops, entry(left, r), row)
+        expected = observed(ops, entry(left, r), row)
         np.testing.assert_allclose(among[r], expected, rtol=1e-12, atol=1e-15)
-        expected = cross.tile(ops, entry(shared, 0), row)
+        expected = cross(ops, entry(shared, 0), row)
         np.testing.assert_allclose(between[r], expected, rtol=1e-12, atol=1e-15)
 
 
@@ -344,8 +344,8 @@ def test_batches_of_components_with_weights() -> None:
     first = slice_rows(term.rows, slice(0, 3))
     for r, start in enumerate((3, 4)):
         part = slice_rows(term.rows, slice(start, start + 5))
-        np.testing.assert_allclose(form.batched(ops, one, two)[r], form.tile(ops, first, part), rtol=1e-12)
-        np.testing.assert_allclose(form.batched(ops, two, one)[r], form.tile(ops, part, first), rtol=1e-12)
+        np.testing.assert_allclose(form(ops, one, two)[r], form(ops, first, part), rtol=1e-12)
+        np.testing.assert_allclose(form(ops, two, one)[r], form(ops, part, first), rtol=1e-12)
 
 
 # -- sets of targets --------------------------------------------------------------------------------

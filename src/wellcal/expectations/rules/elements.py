@@ -9,31 +9,12 @@ where a rule reads it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-
-from wellcal._arrays.namespaces import Array, NDArray
+from wellcal._arrays.namespaces import Array
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.registry import Rules
 from wellcal.kernels.base import Coordinates, Kernel
-
-
-class Lines(tuple[NDArray, ...]):
-    """Coordinates of matching cases in NumPy, which several rules read one after another.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Lines((np.zeros((3, 1)), np.ones((3, 1)))).together.shape
-    (2, 3)
-    """
-
-    @cached_property
-    def together(self) -> NDArray:
-        """All coordinates, ``(d, n)``: made once."""
-        return np.concatenate(self).reshape(len(self), -1)
 
 
 class Points(NamedTuple):

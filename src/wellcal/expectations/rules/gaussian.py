@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy
 from wellcal._arrays.ops import Ops
-from wellcal.expectations.rules.elements import FullNormals, Laplaces, Lines, Normals, Points, rule
+from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, rule
 from wellcal.expectations.rules.exponentials import (
     distance,
     normal_exponential,
@@ -169,9 +169,6 @@ def _squared_distances(x: tuple[NDArray, ...], y: tuple[NDArray, ...], furthest:
         if len(first) == 3 and first[0] == second[0] and first[1] * second[2] >= _MANY_OF_A_BATCH:
             left, right = np.concatenate(x, axis=2), np.concatenate(y, axis=1).transpose(0, 2, 1)
             return _within_batches(left, right, furthest)
-    if isinstance(x, Lines) and isinstance(y, Lines):
-        flat = x.together - y.together
-        return np.einsum("cp,cp->p", flat, flat).reshape(first)
     pairs = np.broadcast_shapes(first, second)
     if len(first) == len(second) == 3 and math.prod(pairs) <= _FEW_PAIRS:
         # A call for all coordinates costs less than one for each.

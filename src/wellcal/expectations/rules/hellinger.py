@@ -19,5 +19,5 @@ def normal(ops: Ops, loc: Pair, scale: Pair) -> Array:
 
 
 def poisson(ops: Ops, rate: Pair) -> Array:
-    """``-(sqrt(a) - sqrt(b))^2 / 2``."""
-    return -0.5 * (ops.root(rate[0]) - ops.root(rate[1])) ** 2
+    """Return ``-(sqrt(a) - sqrt(b))^2 / 2``, summed over the last axis."""
+    return -0.5 * ops.xp.sum((ops.root(rate[0]) - ops.root(rate[1])) ** 2, axis=-1)

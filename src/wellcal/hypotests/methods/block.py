@@ -185,14 +185,8 @@ def choices(estimate: Estimate) -> dict[str, Any]:
 class _Squared(Problem):
     """A problem whose pairs have the value h^2, for engines to sum."""
 
-    def tile(self, a: Rows, b: Rows) -> Array:
-        return super().tile(a, b) ** 2
-
-    def batched(self, a: Rows, b: Rows) -> Array:
-        return super().batched(a, b) ** 2
-
-    def paired(self, a: Rows, b: Rows) -> Array:
-        return super().paired(a, b) ** 2
+    def h(self, a: Rows, b: Rows) -> Array:
+        return super().h(a, b) ** 2
 
 
 def _squared(problem: Problem) -> Problem:

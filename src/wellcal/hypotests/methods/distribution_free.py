@@ -107,7 +107,7 @@ class DistributionFree(Method):
         if proven is None:
             provenance["note"] = "holds if the kernel is positive definite, which is not proven"
         # A squared norm has all pairs of a draw with itself in it, which the diagonal for draws leaves out.
-        diagonal = np.asarray(to_numpy(problem.paired(problem.rows, problem.rows)))
+        diagonal = np.asarray(to_numpy(problem.own_values()))
         check_finite(setup, diagonal)
         _check_bound(float(np.max(np.abs(diagonal))), bound, "h of a case with itself")
         sums = setup.engine.triangle(problem)

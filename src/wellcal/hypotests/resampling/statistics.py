@@ -39,7 +39,7 @@ class BlockStatistic:
         """Values ``(r,)`` for sets of targets ``(r, n, ...)``."""
         setup, used = self.setup, self.used
         out: list[NDArray] = []
-        for some in in_chunks(len(targets), used * setup.problem.width):
+        for some in in_chunks(len(targets), used * setup.problem.cost.entries):
             sets = targets[some, :used]
             predictions = setup.predictions[np.tile(np.arange(used), len(sets))]
             problem = setup.problem_of(sets.reshape(-1, *sets.shape[2:]), predictions)

@@ -9,6 +9,7 @@ import numpy as np
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import Array, NDArray, handed_over, is_numpy, namespace, widen
 from wellcal._arrays.special import gather
+from wellcal.expectations.bilinear import matching
 from wellcal.expectations.decompose import are_counts, targets_are_indices
 from wellcal.expectations.plans import plan
 from wellcal.kernels import Delta
@@ -80,7 +81,7 @@ def brier_of_cases(targets: Array, predictions: Any, scale_by_half: bool | None 
         half = bool(scale_by_half)
         scheme = plan(Delta(), [predictions])
         rows = scheme.rows([(1.0, predictions)])
-        squares = scheme.form(rows, rows).paired(predictions.ops, rows, rows)
+        squares = matching(scheme.form(rows, rows), predictions.ops, rows, rows)
         xp = namespace(squares)
         scores = 1.0 - 2.0 * xp.exp(widen(predictions.log_prob(targets))) + squares
     else:

@@ -106,11 +106,11 @@ class CountTerm:
     @property
     def cost(self) -> float:
         """The kernel between two targets, and its product with that on predictions."""
-        return 2.0 + self.form.cost
+        return 2.0 + self.form.cost.evaluations
 
     def tile_shape(self, n: int) -> tuple[int, int]:
         """Tiles that fit the cache."""
-        return tile_shape(self.form.width, budget.cache // 2)
+        return tile_shape(self.form.cost.entries, budget.cache // 2)
 
     def encode(self, targets: NDArray) -> CountSets:
         """Counts, and which of them each target is."""
@@ -126,7 +126,7 @@ class CountTerm:
         with np.errstate(under="ignore", over="ignore"):
             for sets in in_chunks(len(x), len(weights), within=budget.cache):
                 left, right = ((Components(Points((x[sets, cases],)), 1.0),) for cases in (i, j))
-                values = self.form.batched(_ops, left, right)
+                values = self.form(_ops, left, right)
                 parts.append(values.reshape(len(values), -1) @ weights)
         return np.concatenate(parts)
 

@@ -191,11 +191,11 @@ class PairTerm:
     @property
     def cost(self) -> float:
         """Predictions with targets, both ways round, and targets with targets."""
-        return 2.0 * self.forms[1].cost + self.forms[2].cost
+        return 2.0 * self.forms[1].cost.evaluations + self.forms[2].cost.evaluations
 
     def tile_shape(self, n: int) -> tuple[int, int]:
         """Tiles that fit the cache."""
-        return tile_shape(self.forms[1].width, budget.cache)
+        return tile_shape(self.forms[1].cost.entries, budget.cache)
 
     def encode(self, targets: NDArray) -> Rows:
         """Rows ``(r, n, ...)``."""
@@ -208,15 +208,15 @@ class PairTerm:
         both, cross, observed = self.forms
         left, right = slice_rows(self.rows, i), slice_rows(self.rows, j)
         with np.errstate(over="ignore", under="ignore"):
-            constant = np.ravel(both.tile(_ops, left, right)) @ weights
+            constant = np.ravel(both(_ops, left, right)) @ weights
             shared_left, shared_right = _shared(left), _shared(right)
             parts: list[NDArray] = []
             count = first_array(encoded).shape[0]
-            for sets in in_chunks(count, len(weights) * max(1, cross.width), within=budget.cache):
+            for sets in in_chunks(count, len(weights) * max(1, cross.cost.entries), within=budget.cache):
                 y_left, y_right = (map_rows(_part(sets, cases), encoded) for cases in (i, j))
-                h = observed.batched(_ops, y_left, y_right)
-                h = h - cross.batched(_ops, shared_left, y_right)
-                h -= np.swapaxes(cross.batched(_ops, shared_right, y_left), 1, 2)
+                h = observed(_ops, y_left, y_right)
+                h = h - cross(_ops, shared_left, y_right)
+                h -= np.swapaxes(cross(_ops, shared_right, y_left), 1, 2)
                 parts.append(h.reshape(len(h), -1) @ weights)
         return constant + np.concatenate(parts)
 
@@ -304,7 +304,7 @@ class TermSums:
         if self._kept is not None:
             return self._kept[:, i] + np.swapaxes(self._kept[:, :, i], 1, 2)
         with np.errstate(over="ignore", under="ignore"):
-            parts = [f.tile(_ops, slice_rows(rows, i), slice_rows(rows, whole)) for f, rows in self.parts]
+            parts = [f(_ops, slice_rows(rows, i), slice_rows(rows, whole)) for f, rows in self.parts]
         values = np.stack(parts)
         values[:, own - i.start, own] = 0.0
         return values
@@ -313,7 +313,7 @@ class TermSums:
         """Kernels on predictions over a tile, ``(q, len(i), len(j))``, zero where not i < j."""
         with np.errstate(over="ignore", under="ignore"):
             values = [
-                _upper(form.tile(_ops, slice_rows(rows, i), slice_rows(rows, j)), i, j)
+                _upper(form(_ops, slice_rows(rows, i), slice_rows(rows, j)), i, j)
                 for form, rows in self.parts
             ]
         return np.stack(values)
