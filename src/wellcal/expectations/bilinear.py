@@ -83,7 +83,7 @@ def each_batch(form: Callable[[Ops, Rows, Rows], Array], ops: Ops, a: Rows, b: R
     count = max(first_array(a).shape[0], first_array(b).shape[0])
 
     def batch(rows: Rows, r: int) -> Rows:
-        return map_rows(lambda value: value[r if value.shape[0] > 1 else 0], rows)
+        return map_rows(lambda value: value[r if value.shape[0] > 1 else 0, ...], rows)
 
     return ops.xp.stack([form(ops, batch(a, r), batch(b, r)) for r in range(count)])
 
