@@ -13,7 +13,7 @@ import wellcal as wc
 from wellcal import kernels as k
 from wellcal.expectations.distances import distance
 from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.kernels.metric_guarantees import covariances_commute
+from wellcal.kernels.guarantees import covariances_commute
 from wellcal.problem.defaults import default_kernel
 
 N = 6

@@ -14,10 +14,10 @@ import torch
 import wellcal as wc
 from wellcal import kernels as k
 from wellcal.hypotests.methods.distribution_free import bound_of_h
+from wellcal.kernels.base import Part, calls_user_function, is_constant, walk
 from wellcal.kernels.matrix import contains_callable
 from wellcal.kernels.metrics import DISTANCES
-from wellcal.kernels.parts import Part, calls_user_function, is_constant, walk
-from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.kernels.serialization import kernel_from_dict, kernel_to_dict
 
 RNG = np.random.default_rng(0)
 NORMAL = wc.Normal(RNG.normal(size=5), RNG.uniform(0.5, 2.0, 5))

@@ -29,7 +29,7 @@ from wellcal.kernels import (
     paper_kernel,
 )
 from wellcal.kernels import __all__ as names
-from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.kernels.serialization import kernel_from_dict, kernel_to_dict
 
 METRICS = [
     Euclidean(),

@@ -20,7 +20,7 @@ from wellcal._arrays.namespaces import Array
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows, with_arrays
 from wellcal.engines.pieces import PAIRS, Piece
-from wellcal.kernels.parts import is_constant
+from wellcal.kernels.base import is_constant
 from wellcal.problem.problem import Problem
 
 Pieces = Callable[[], Iterable[Piece]]

@@ -21,7 +21,7 @@ from wellcal.expectations.bilinear import FiniteForm, WeightRows
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.expectations.rules.elements import CLOSED_FORMS
-from wellcal.kernels.parts import walk
+from wellcal.kernels.base import walk
 from wellcal.predictions import Predictions
 from wellcal.problem.problem import Problem, Term, TermRows
 

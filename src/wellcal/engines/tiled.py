@@ -68,7 +68,7 @@ from wellcal.engines.scan import scan_blocks, scan_tiles
 from wellcal.engines.structures import evened
 from wellcal.engines.torch_pairs import tensor_sums
 from wellcal.expectations.bilinear import Form
-from wellcal.kernels.parts import calls_user_function
+from wellcal.kernels.base import calls_user_function
 from wellcal.problem.feature_form import in_features, known_features
 from wellcal.problem.problem import Problem
 

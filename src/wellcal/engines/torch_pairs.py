@@ -27,7 +27,7 @@ from wellcal.expectations.bilinear import FiniteForm
 from wellcal.expectations.distances import EmbeddingDistance, tensor_distances
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
-from wellcal.kernels.parts import is_constant
+from wellcal.kernels.base import is_constant
 from wellcal.problem.feature_form import differentiable_features, in_products, known_features
 from wellcal.problem.problem import Problem, TermRows
 from wellcal.problem.telling_cases import few_say_most

@@ -36,8 +36,7 @@ from wellcal.expectations.grids import common_grid, grid_probabilities, has_rule
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.nodes import FOR_FEATURES, Chosen, Effort, choose, effort_for
 from wellcal.expectations.rules.elements import Normals, Points
-from wellcal.kernels.base import Kernel, TargetKernel
-from wellcal.kernels.parts import walk
+from wellcal.kernels.base import Kernel, TargetKernel, walk
 from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import Predictions, Samples
 

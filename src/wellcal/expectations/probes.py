@@ -22,9 +22,8 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal.kernels.base import Kernel, TargetKernel
+from wellcal.kernels.base import Kernel, TargetKernel, calls_user_function, is_constant, walk
 from wellcal.kernels.matrix import values_matrix
-from wellcal.kernels.parts import calls_user_function, is_constant, walk
 from wellcal.kernels.targets import Gaussian
 
 _FAR_APART = 1200.0  # squared distance, in length scales, at which a Gaussian kernel is 1e-260

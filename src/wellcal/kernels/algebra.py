@@ -14,8 +14,7 @@ from typing import Any, ClassVar, TypeVar, cast, final
 from wellcal._arrays.checks import described, positive_number
 from wellcal._arrays.namespaces import Array, shown, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal.kernels.base import Kernel, Scale, TargetKernel, check_kernel, on_targets, space_of
-from wellcal.kernels.points import Coordinates
+from wellcal.kernels.base import Coordinates, Kernel, Scale, TargetKernel, check_kernel, on_targets, space_of
 
 Value = TypeVar("Value")
 

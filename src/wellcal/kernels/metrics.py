@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from wellcal._arrays.checks import described, one_of, positive_number, whole_number
 from wellcal._arrays.namespaces import shown
 from wellcal._arrays.registry import Rules
-from wellcal.kernels.base import Kernel, Scale, check_kernel
-from wellcal.kernels.parts import Part
+from wellcal.kernels.base import Kernel, Part, Scale, check_kernel
 from wellcal.kernels.proofs import Hilbertian, NegativeType, Proof
 from wellcal.predictions.base import keeps_distribution
 

@@ -13,9 +13,7 @@ from scipy import special
 from wellcal._arrays.checks import described, numeric_array, positive_number, real_number
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_array, is_numpy, shown, to_numpy
 from wellcal._arrays.ops import Ops
-from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel
-from wellcal.kernels.parts import Part, walk
-from wellcal.kernels.points import Coordinates, is_real
+from wellcal.kernels.base import Coordinates, Kernel, Part, Radial, Scale, TargetKernel, is_real, walk
 from wellcal.kernels.proofs import Proof, UniversalOnReals
 
 

@@ -33,8 +33,7 @@ from wellcal.engines import Engine, choose_engine
 from wellcal.engines.mixed import PRECISIONS
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.lowering import Lowering
-from wellcal.kernels.base import Kernel
-from wellcal.kernels.parts import calls_user_function, is_constant
+from wellcal.kernels.base import Kernel, calls_user_function, is_constant
 from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples

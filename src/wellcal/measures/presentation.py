@@ -30,7 +30,7 @@ from wellcal._arrays.schema import (
     text,
 )
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.plain import kernel_to_dict, read_kernel
+from wellcal.kernels.serialization import kernel_to_dict, read_kernel
 
 Row = tuple[str, str]
 

@@ -28,7 +28,7 @@ from wellcal._arrays.schema import (
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.plain import kernel_to_dict, read_kernel
+from wellcal.kernels.serialization import kernel_to_dict, read_kernel
 from wellcal.measures.presentation import KERNEL
 from wellcal.monitoring.evidence import Evidence
 from wellcal.monitoring.experts import Experts

@@ -39,8 +39,7 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import in_few_columns, prediction_kernel
 from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.algebra import Scaled, Sum, Tensor
-from wellcal.kernels.base import Kernel, Scale
-from wellcal.kernels.parts import is_constant
+from wellcal.kernels.base import Kernel, Scale, is_constant
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.base import check_inputs

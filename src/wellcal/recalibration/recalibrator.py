@@ -29,7 +29,7 @@ from wellcal._arrays.schema import (
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.kernels.serialization import kernel_from_dict, kernel_to_dict
 from wellcal.measures import presentation
 from wellcal.measures.presentation import Shown
 from wellcal.predictions import Mixture

@@ -11,7 +11,7 @@ from wellcal._arrays.checks import one_of, real_number
 from wellcal._arrays.schema import reading
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
-from wellcal.kernels.plain import kernel_from_dict, kernel_to_dict
+from wellcal.kernels.serialization import kernel_from_dict, kernel_to_dict
 from wellcal.measures._skce import BlockSize
 from wellcal.measures.training import check_training_options, training_value
 from wellcal.predictions import Predictions

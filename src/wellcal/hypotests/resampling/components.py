@@ -23,7 +23,7 @@ from wellcal.hypotests.resampling.smooth_tails import smallest_near_first, small
 from wellcal.hypotests.resampling.statistics import skce_statistic
 from wellcal.hypotests.resampling.targets import placed_draws, placed_sets
 from wellcal.hypotests.setup import Setup
-from wellcal.kernels.parts import calls_user_function
+from wellcal.kernels.base import calls_user_function
 from wellcal.measures.target_sets.resampled import has_terms
 from wellcal.predictions import Quantiles
 from wellcal.problem.locations import Locations, as_locations

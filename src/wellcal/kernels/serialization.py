@@ -1,8 +1,8 @@
-"""Kernels as plain values, for JSON and back."""
+"""Conversion of kernels to plain values, for JSON, and back."""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -10,22 +10,14 @@ import numpy as np
 from wellcal import kernels
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import is_array, to_numpy
-from wellcal._arrays.schema import Schema, as_it_is, checked, mapping, short, text
-from wellcal.kernels.base import Kernel
-from wellcal.kernels.parts import CLASSES, Part, field_names, name_of, own_values
+from wellcal._arrays.schema import Schema, as_it_is, checked, mapping, text
+from wellcal.kernels.base import CLASSES, Kernel, Part, field_names, name_of, own_values
 
 _NOT_RESTORABLE = "not restorable"
-_MADE_OF_PARTS = {
-    "Kernel": "a kernel",
-    "TargetKernel": "a kernel",
-    "Metric": "a metric",
-    "tuple[Kernel, ...]": "a list of kernels",
-}
-"""Fields of these types hold kernels and metrics."""
 
 
 def kernel_to_dict(part: Any) -> Any:
-    """A kernel or metric as dictionaries, lists, numbers and texts.
+    """Convert a kernel or metric to dictionaries, lists, numbers and texts.
 
     Classes of :mod:`wellcal.kernels` go by their name, others by their name and that of their module.
 
@@ -50,7 +42,7 @@ def kernel_to_dict(part: Any) -> Any:
 
 
 def kernel_from_dict(plain: Any, name: str = "kernel") -> Kernel | None:
-    """The kernel again, or None where it holds a function or is of a class that has not been imported.
+    """Return the kernel, or None where it holds a function or is of a class that has not been imported.
 
     Examples
     --------
@@ -70,7 +62,7 @@ def kernel_from_dict(plain: Any, name: str = "kernel") -> Kernel | None:
 
 
 def read_kernel(plain: Any, text: Any, given: Kernel | None, name: str = "kernel") -> Kernel | None:
-    """The kernel of a stored result, or `given`, which has to be the same, where it holds a function."""
+    """Return the kernel of a stored result, or `given`, which must be the same, if it holds a function."""
     if plain is None:
         return None
     found = kernel_from_dict(plain, name)
@@ -84,7 +76,7 @@ class _NotRestorableError(Exception):
 
 
 def _kind(cls: type[Part]) -> str:
-    """The name of a class within the public names of the room, or everywhere."""
+    """Return the public name of a class, or its full name if it is none of the package."""
     return cls.__name__ if getattr(kernels, cls.__name__, None) is cls else name_of(cls)
 
 
@@ -115,20 +107,7 @@ def _restore(plain: Any, name: str) -> Any:
         Schema(dict.fromkeys(("kind", *field_names(cls)), as_it_is))(members, name)
     given = {key: value for key, value in members.items() if key != "kind"}
     values = {key: checked(_restore, value, f"{name}.{key}") for key, value in given.items()}
-    for field in fields(cls) if is_dataclass(cls) else ():
-        if field.name in values and str(field.type) in _MADE_OF_PARTS:
-            _check_parts(values[field.name], f"{name}.{field.name}", str(field.type))
     try:
         return cls(**values)
     except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"{name} is not a {members['kind']}: {error}") from error
-
-
-def _check_parts(value: Any, name: str, wanted: str) -> None:
-    """Constructors take what they are given for a kernel or a metric."""
-    several = isinstance(value, tuple)
-    items = list(cast("tuple[Any, ...]", value)) if several else [value]
-    fits = several == wanted.startswith("tuple") and bool(items)
-    fits = fits and all(isinstance(item, Part) for item in items)
-    if not fits:
-        raise ValueError(f"{name} must be {_MADE_OF_PARTS[wanted]}, found {short(items)}")
