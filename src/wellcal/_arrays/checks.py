@@ -42,20 +42,15 @@ def real_array(
     *,
     ndim: tuple[int, ...] = (1,),
     like: Array | None = None,
-    surely: Callable[[Array], bool] | None = None,
 ) -> Array:
     """`x` as a floating array with finite values and an allowed number of dimensions.
 
     Integers and booleans become floats; the library and device are those of `x`, or of `like`. A
-    list has no precision of its own and takes that of `like`. What `surely` says is finite, of an array of
-    NumPy or of PyTorch, is not looked at again.
+    list has no precision of its own and takes that of `like`.
     """
     array = _floating(x, name, like)
     check_ndim(array, name, ndim, x)
-    tensor = is_tensor(array)
-    if surely is not None and (tensor or type(array) is np.ndarray) and surely(array):
-        return array
-    if tensor and _has_finite_sum(array):
+    if is_tensor(array) and _has_finite_sum(array):
         return array
     seen = host_copy(array)
     check_rows(name, seen, finite(seen), "is not finite", "drop or impute that row")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from wellcal._arrays.checks import LEAST, MOST, check_rows, ends_of, probability_tolerance
-from wellcal._arrays.namespaces import Array, namespace, stop_gradient
+from wellcal._arrays.checks import LEAST, MOST, check_rows, probability_tolerance
+from wellcal._arrays.namespaces import Array, namespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,22 +45,6 @@ class Domain:
     discrete: bool = False
     ends: tuple[float, float] | None = None
 
-    def surely(self, array: Array) -> bool:
-        """Whether a quick look says that all entries are finite and inside; False where it cannot say.
-
-        For arrays of NumPy and of PyTorch.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> unit_interval.surely(np.array([0.2, 1.0])), unit_interval.surely(np.array([0.2, np.nan]))
-        (True, False)
-        """
-        if self.ends is None or 0 in array.shape:
-            return False
-        least, most = ends_of(array)
-        return self.ends[0] <= least and most <= self.ends[1]  # NaN is neither
-
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         """Reject an array with an entry outside, naming the first bad row."""
         if self.contains is not None:
@@ -71,19 +53,6 @@ class Domain:
 
 class _Simplex(Domain):
     """Rows that are probability vectors: two conditions, each with its own remedy."""
-
-    def surely(self, array: Array) -> bool:
-        # A sum near one has no term that is infinite, or NaN.
-        if 0 in array.shape or not stop_gradient(array).min() >= 0:
-            return False
-        tolerance = 0.5 * probability_tolerance(array)
-        if type(array) is np.ndarray:
-            with np.errstate(over="ignore"):  # the product is the quickest sum of rows
-                total = array @ np.ones(array.shape[-1], dtype=array.dtype)
-        else:
-            total = array.detach().sum(dim=-1)
-        least, most = ends_of(total)
-        return 1.0 - tolerance <= least and most <= 1.0 + tolerance
 
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         nonnegative.check(array, name, remedy)
@@ -101,13 +70,6 @@ class _Simplex(Domain):
 
 class _Scale(Domain):
     """Numbers whose squares are floating-point numbers: two conditions, each with its own remedy."""
-
-    def surely(self, array: Array) -> bool:
-        if 0 in array.shape:
-            return False
-        # As numbers of Python: in single precision the least would be zero, and zero not less.
-        found, largest = ends_of(array)
-        return (LEAST if self.name == "positive" else 0.0) <= found and largest <= self._most(array)
 
     @staticmethod
     def _most(array: Array) -> float:

@@ -118,7 +118,7 @@ def smooth_ece(
 def _binary_problems(y: object, pred: object, reduce: str | None) -> list[tuple[Array, Array]]:
     """Targets 0 and 1, and probabilities of 1, both floating."""
     check_reduction(reduce)
-    index, predictions = confidence(y, pred) if reduce == "confidence" else check_inputs(y, pred, keep=False)
+    index, predictions = confidence(y, pred) if reduce == "confidence" else check_inputs(y, pred)
     if not targets_are_indices(predictions):
         raise TypeError(
             f"smooth_ece is for predictions of classes, found {type(predictions).__name__}; "

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import (
-    check_same_length,
-    numeric_array,
-    plain_array,
-    real_array,
-)
+from wellcal._arrays.checks import check_same_length, described, numeric_array, plain_array, real_array
 from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.namespaces import (
     Array,
@@ -33,13 +27,12 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
-from wellcal.columns.labels import Labels, in_order_of
+from wellcal.columns.labels import Labels, in_order_of, labels_of
 from wellcal.predictions import pytrees
 from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
-from wellcal.predictions.construction import Coordinates, all_plain, coordinates_in_order, keeping, lent
+from wellcal.predictions.construction import Coordinates, coordinates_in_order, frozen_init
 from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
 from wellcal.predictions.quantile_ties import Ties
-from wellcal.predictions.selection import checked_index, is_mask, outside_of_batch
 
 FAMILIES: list[type[Predictions]] = []
 
@@ -143,11 +136,11 @@ class Predictions(Distributions):
             if callable(own.get(name)):
                 setattr(cls, name, at_all_levels(own[name]))
         if "__post_init__" in own:
-            cls.__post_init__ = keeping(own["__post_init__"])
+            cls.__post_init__ = frozen_init(own["__post_init__"])
         FAMILIES.append(cls)
         pytrees.register(cls)
 
-    @keeping
+    @frozen_init
     def __post_init__(self) -> None:
         if self.parameter_fields:
             self.check_parameters(*self.parameter_fields)
@@ -193,11 +186,10 @@ class Predictions(Distributions):
 
     def with_index(self, index: Labels | None) -> Self:
         """The same predictions with these labels of cases, an index of pandas, or with none."""
-        same = self.with_fields()
-        object.__setattr__(same, "case_index", None)
         if index is not None:
-            check_same_length(len(index), "index", len(same), "predictions")
-            object.__setattr__(same, "case_index", index)
+            check_same_length(len(index), "index", len(self), "predictions")
+        same = self.with_fields()
+        same.store(case_index=index)
         return same
 
     # -- batch behaviour ---------------------------------------------------------------------
@@ -213,24 +205,18 @@ class Predictions(Distributions):
     def __getitem__(self, index: Any) -> Self:
         """Sub-batch by slice, integer array or boolean mask; an integer gives a batch of one."""
         n = len(self)
-        if isinstance(index, (int, np.integer)) and not isinstance(index, np.timedelta64):
-            given = int(cast("int", index))
-            position = given + n if given < 0 else given
-            if not 0 <= position < n:
-                raise outside_of_batch(given, n)
-            index = slice(position, position + 1)
+        if isinstance(index, (int, np.integer)):
+            _check_position(cast("int", index), n)
+            index = slice(cast("int", index) % n, cast("int", index) % n + 1)
         elif not isinstance(index, slice):
-            index = checked_index(self.align(index, "mask") if is_mask(index) else index, n)
-        elif (step := cast("slice[Any, Any, Any]", index).step) is not None and step < 0:
+            is_mask = labels_of(index) is not None and str(attribute(index, "dtype")) in ("bool", "boolean")
+            index = _checked_index(self.align(index, "mask") if is_mask else index, n)
+        elif (cast("Any", index).step or 1) < 0:
             index = np.arange(n)[index]  # not every library can step backwards
-
-        def rows(array: Array) -> Array:
-            return take_rows(array, index)
-
-        chosen = self.map_arrays(rows)
+        chosen = self.map_arrays(lambda array: take_rows(array, index))
         if self.case_index is not None:
             positions: Any = cast("Any", index) if isinstance(index, slice) else to_numpy(index)
-            object.__setattr__(chosen, "case_index", self.case_index[positions])
+            chosen.store(case_index=self.case_index[positions])
         return chosen
 
     def __iter__(self) -> Iterator[Self]:
@@ -238,11 +224,8 @@ class Predictions(Distributions):
 
     def map_arrays(self, function: Callable[[Array], Any]) -> Self:
         """The same batch with `function` applied to every array; values are not checked again."""
-        changed = {
-            name: function(getattr(self, name))
-            for name in self.array_fields
-            if getattr(self, name) is not None
-        }
+        arrays = {name: getattr(self, name) for name in self.array_fields}
+        changed = {name: function(array) for name, array in arrays.items() if array is not None}
         for name in self.batch_fields:
             changed[name] = tuple(child.map_arrays(function) for child in getattr(self, name))
         return self.with_fields(**changed)
@@ -250,12 +233,9 @@ class Predictions(Distributions):
     def with_fields(self, **changed: Any) -> Self:
         """The same batch with some of its fields replaced; values are neither checked again nor copied."""
         clone = object.__new__(type(self))
-        for field in fields(self):  # pyright: ignore[reportArgumentType]  # subclasses are dataclasses
-            value = changed[field.name] if field.name in changed else getattr(self, field.name)
-            object.__setattr__(clone, field.name, read_only(value))
-        for name in ("case_index", "case_columns"):
-            if (known := getattr(self, name)) is not None:
-                object.__setattr__(clone, name, known)
+        names = [field.name for field in fields(self)]  # pyright: ignore[reportArgumentType]  # a dataclass
+        kept = {name: getattr(self, name) for name in (*names, "case_index", "case_columns")}
+        clone.store(**{name: read_only(value) for name, value in {**kept, **changed}.items()})
         return clone
 
     def store(self, **values: Any) -> None:
@@ -275,15 +255,9 @@ class Predictions(Distributions):
         first = getattr(self, self.array_fields[0])
         if type(first) is np.ndarray:
             return first
-        known = (a for a in self._all_arrays() if is_traced(a) or getattr(a, "requires_grad", False))
-        return next(known, first)
-
-    def _all_arrays(self) -> Iterator[Array]:
-        """Parameters, and those of the batches that this one is made of."""
-        yield from (a for name in self.array_fields if (a := getattr(self, name)) is not None)
-        for name in self.batch_fields:
-            for child in getattr(self, name):
-                yield from child._all_arrays()
+        arrays: list[Array] = []
+        self.map_arrays(lambda array: arrays.append(array) or array)
+        return next((a for a in arrays if is_traced(a) or getattr(a, "requires_grad", False)), first)
 
     @property
     def xp(self) -> Namespace:
@@ -390,6 +364,41 @@ class Predictions(Distributions):
         return array
 
 
+def _checked_index(index: Any, n: int) -> Array:
+    """Return a list, integer array or mask as an array without negative entries."""
+    if not is_array(index):
+        if not isinstance(index, Iterable) or isinstance(index, (str, bytes)):
+            raise TypeError(
+                f"predictions are indexed by numbers, a slice, a mask or a list, found {described(index)}"
+            )
+        index = plain_array(index, "index of predictions")
+        index = index if index.size else index.astype(int)
+    index = plain_array(index, "index of predictions")
+    xp = namespace(index)
+    if index.ndim != 1:
+        raise IndexError(
+            f"index of {n} predictions must have one axis, found shape {tuple(index.shape)}; "
+            "give a slice, a mask or a list"
+        )
+    if xp.isdtype(index.dtype, "bool"):
+        check_same_length(index.shape[0], "mask", n, "predictions")
+        return index
+    if not xp.isdtype(index.dtype, "integral"):
+        raise IndexError(
+            f"index of {n} predictions must be whole numbers or a mask, found dtype {index.dtype}"
+        )
+    if not is_traced(index):  # JAX would return the last row for an index beyond it
+        positions = to_numpy(index)
+        for entry in np.flatnonzero((positions < -n) | (positions >= n))[:1]:
+            _check_position(positions[entry], n, f", entry {entry} of the index,")
+    return xp.where(index < 0, index + n, index)
+
+
+def _check_position(index: Any, n: int, entry: str = "") -> None:
+    if not -n <= index < n:
+        raise IndexError(f"index {index}{entry} is outside of a batch of {n} predictions")
+
+
 def check_cases(n: int, name: str, batch: Predictions) -> None:
     """Reject targets that are not as many as predictions."""
     if n != len(batch) == 1:
@@ -428,10 +437,8 @@ def _redefines(derived: type, base: type, name: str) -> bool:
 # -- the door of every measure and test ----------------------------------------------------------
 
 
-def check_inputs(
-    y: object, pred: object, name: str = "pred", *, keep: bool = True
-) -> tuple[Array, Predictions]:
-    """Targets in the form that computations use, and the predictions they belong to.
+def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Predictions]:
+    """Return targets in the form that computations use, and the predictions they belong to.
 
     Parameters
     ----------
@@ -440,10 +447,7 @@ def check_inputs(
     pred
         Predictions, or anything that :func:`wellcal.as_predictions` understands.
     name
-        What errors call the predictions.
-    keep
-        Whether the predictions outlive the call. Those that do not look at plain arrays of NumPy as they
-        are, without a copy.
+        Name of the predictions in errors.
 
     Returns
     -------
@@ -462,17 +466,15 @@ def check_inputs(
     check_truth_first(y, name)
     try:
         if isinstance(pred, Predictions):
-            nonempty(pred)
             predictions = pred
         else:
-            # It needs all families, which are made here.
-            from wellcal.predictions.adapters import converted_argument
+            from wellcal.predictions.adapters import converted_argument  # it needs all families
 
-            with nullcontext() if keep or not all_plain(pred) else lent():
-                predictions = converted_argument(pred, name)
-        if type(y) is not np.ndarray and (made := predictions.ordered_like(y)) is not None:
-            predictions = made
-        return predictions.check_targets(predictions.align(y)), predictions
+            predictions = converted_argument(pred, name)
+        nonempty(predictions)
+        if type(y) is not np.ndarray:
+            predictions = predictions.ordered_like(y) or predictions
+        return predictions.check_targets(y), predictions
     except (TypeError, ValueError) as error:
         from wellcal.predictions.input_hints import raise_with_hint
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field
-from functools import partial
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
 from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
@@ -37,14 +36,13 @@ class Parameter:
         shape = attribute(x, "shape")
         return isinstance(shape, tuple) and len(cast("tuple[Any, ...]", shape)) >= self.ndim
 
-    def check(self, array: Array, name: str, *, values: bool = True) -> None:
-        """Reject vectors that are too short, and `values` outside of the domain."""
+    def check(self, array: Array, name: str) -> None:
+        """Reject vectors that are too short, and values outside of the domain."""
         if array.ndim > 1 and array.shape[1] < self.columns:
             wanted = "has no columns" if self.columns == 1 else f"must have at least {self.columns} columns"
             remedy = f"; {self.if_fewer}" if self.if_fewer else ""
             raise ValueError(f"{name} {wanted}, found shape {tuple(array.shape)}{remedy}")
-        if values:
-            self.domain.check(array, name, self.remedy)
+        self.domain.check(array, name, self.remedy)
 
 
 def parameter(
@@ -107,18 +105,9 @@ def parameter(
     Traceback (most recent call last):
     wellcal.RowError: width must be positive in row 1: found -1.; check the model's output
     """
+    optional = default is None
     spec = Parameter(
-        domain,
-        ndim,
-        unit,
-        columns,
-        if_fewer,
-        remedy,
-        called,
-        own_length,
-        default is None,
-        usual=usual,
-        named=named,
+        domain, ndim, unit, columns, if_fewer, remedy, called, own_length, optional, usual=usual, named=named
     )
     return field(default=default, metadata={_KEY: spec})
 
@@ -191,18 +180,8 @@ def checked_parameters(
     """
     called = {name: specs[name].called or name for name in given}
     like = common_library_of(**{called[name]: x for name, x in given.items()}) if like is None else like
-    inside: list[Array] = []  # a quick look has seen that all is well: no second one is needed
-
-    def surely(domain: Domain, array: Array) -> bool:
-        sure = domain.surely(array)
-        if sure:
-            inside.append(array)
-        return sure
-
     arrays = {
-        name: real_array(
-            x, called[name], ndim=(specs[name].ndim,), like=like, surely=partial(surely, specs[name].domain)
-        )
+        name: real_array(x, called[name], ndim=(specs[name].ndim,), like=like)
         for name, x in given.items()
         if not is_number(x) or len(given) == 1
     }
@@ -217,19 +196,19 @@ def checked_parameters(
         model = name if specs[name].own_length else models.setdefault(array.ndim, name)
         check_same_shape(arrays[model], called[model], array, called[name])
         check_same_length(array.shape[0], called[name], arrays[first].shape[0], called[first])
+
     for name, x in given.items():
         if name not in arrays:
-            model = arrays.get(models.get(specs[name].ndim, ""))
-            arrays[name] = _repeated(x, called[name], specs[name].ndim, model, arrays[first])
+            model, ndim = arrays.get(models.get(specs[name].ndim, "")), specs[name].ndim
+            if model is None and ndim > 1:
+                raise ValueError(f"{called[name]} must be {ndim}-dimensional, found the number {x}")
+            arrays[name] = repeated(x, called[name], first_of(arrays[first]) if model is None else model)
     found = dict(zip(given, same_dtype([arrays[name] for name in given]), strict=True))
     for name, array in found.items():
-        known = any(array is seen for seen in inside)
-        specs[name].check(host_copy(array), called[name], values=not known)
+        specs[name].check(host_copy(array), called[name])
     return found
 
 
-def _repeated(number: Any, name: str, ndim: int, model: Array | None, first: Array) -> Array:
-    """`number` in the shape of a `model` with as many dimensions; as ``(n,)`` where there is none."""
-    if model is None and ndim > 1:
-        raise ValueError(f"{name} must be {ndim}-dimensional, found the number {number}")
-    return repeated(number, name, first[(slice(None), *(0,) * (first.ndim - 1))] if model is None else model)
+def first_of(array: Array) -> Array:
+    """Return the first entry of each row, ``(n,)``."""
+    return array[(slice(None), *(0,) * (array.ndim - 1))]

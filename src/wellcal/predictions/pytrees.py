@@ -18,10 +18,9 @@ _jax_seen: list[Any] = []
 
 def register(family: Any) -> None:
     """Make a family a pytree, now or as soon as JAX is in use."""
+    _waiting.append(family)
     if _jax_seen:
-        _register(_jax_seen[0], family)
-    else:
-        _waiting.append(family)
+        _register_all()
 
 
 def _register_all() -> None:
@@ -33,42 +32,37 @@ def _register_all() -> None:
 
 
 def _register(jax: Any, family: Any) -> None:
-    # The fields are looked up when they are needed: a class is registered before its decorator has run.
-    def names() -> list[str]:
-        return [field.name for field in fields(family)]
+    # Fields are read on use: a class is registered before its decorator has run.
+    def flatten(batch: Any) -> tuple[tuple[Any, ...], _Shared]:
+        names = (*family.array_fields, *family.batch_fields)
+        shared = {f.name: getattr(batch, f.name) for f in fields(family) if f.name not in names}
+        return tuple(getattr(batch, name) for name in names), _Shared(
+            {**shared, "case_index": batch.case_index}
+        )
 
-    def flatten(batch: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        dynamic = family.array_fields + family.batch_fields
-        children = tuple(getattr(batch, name) for name in names() if name in dynamic)
-        static = tuple(_Static(getattr(batch, name)) for name in names() if name not in dynamic)
-        return children, (*static, _Static(batch.case_index))
-
-    def unflatten(static: tuple[Any, ...], children: tuple[Any, ...]) -> Any:
-        batch = object.__new__(family)
-        dynamic = family.array_fields + family.batch_fields
-        rest, leaves = iter(static), iter(children)
-        for name in names():
-            object.__setattr__(batch, name, next(leaves) if name in dynamic else next(rest).value)
-        if (index := next(rest).value) is not None:
-            object.__setattr__(batch, "case_index", index)
+    def unflatten(shared: _Shared, children: Any) -> Any:
+        batch: Any = object.__new__(family)
+        names = (*family.array_fields, *family.batch_fields)
+        batch.store(**shared.values, **dict(zip(names, children, strict=True)))
         return batch
 
     jax.tree_util.register_pytree_node(family, flatten, unflatten)
 
 
-class _Static:
-    """A shared parameter as JAX's static data: compared by value, also where it is a NumPy array."""
+class _Shared:
+    """What all predictions share, as JAX's static data: compared by value, also NumPy arrays."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Static) and (
-            self.value is other.value or bool(np.array_equal(np.asarray(self.value), np.asarray(other.value)))
+        return isinstance(other, _Shared) and all(
+            x is other.values[name] or np.array_equal(np.asarray(x), np.asarray(other.values[name]))
+            for name, x in self.values.items()
         )
 
     def __hash__(self) -> int:
-        return hash(str(self.value))
+        return hash(str(self.values))
 
 
 on_first_jax_array(_register_all)

@@ -241,7 +241,7 @@ def discrete_targets(
 ) -> tuple[Any, list[DiscreteTarget], str | None, str | None]:
     """What is compared with frequencies: predictions after a reduction, its parts, and which it was."""
     check_reduction(reduce, NO_REDUCTION)
-    targets, predictions = check_inputs(y, pred, keep=False)
+    targets, predictions = check_inputs(y, pred)
     predictions.check_judged(targets)
     reduce, compared = _reduction(predictions, reduce)
     if reduce == "confidence":

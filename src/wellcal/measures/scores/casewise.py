@@ -214,7 +214,7 @@ def log_prob_of_cases(targets: NDArray, predictions: Any) -> NDArray:
 
 def _checked(y: object, pred: object, method: str, score: str) -> tuple[Predictions, Array]:
     """Predictions that have a method, and targets as `check_targets` returns them."""
-    targets, predictions = check_inputs(y, pred, keep=False)
+    targets, predictions = check_inputs(y, pred)
     if predictions.event_shape != () and method == "quantile":
         raise TypeError(
             f"{score} needs predictions of numbers, found vectors of length {predictions.event_shape[0]}; "

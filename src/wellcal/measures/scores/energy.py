@@ -92,7 +92,7 @@ def energy_score(
     power, fair = real_number(power, "power"), flag(fair, "fair", or_none=True)
     if not 0.1 <= power <= 1.9:
         raise ValueError(f"power must be between 0.1 and 1.9, found {power}")
-    targets, predictions = check_inputs(y, pred, keep=False)
+    targets, predictions = check_inputs(y, pred)
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
     scores, provenance = energy_of_cases(targets, predictions, power, fair)

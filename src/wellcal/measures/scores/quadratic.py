@@ -58,7 +58,7 @@ def brier(y: object, pred: object, *, scale_by_half: bool | None = None, weights
     0.24
     """
     scale_by_half = flag(scale_by_half, "scale_by_half", or_none=True)
-    targets, predictions = check_inputs(y, pred, keep=False)
+    targets, predictions = check_inputs(y, pred)
     scores = brier_of_cases(targets, predictions, scale_by_half)
     return mean_score(scores, "Brier score", weights=per_case(weights, "weights", y, pred))
 

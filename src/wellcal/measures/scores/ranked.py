@@ -71,7 +71,7 @@ def crps(y: object, pred: object, *, fair: bool | None = None, weights: object =
     0.233695
     """
     fair = flag(fair, "fair", or_none=True)
-    targets, predictions = check_inputs(y, pred, keep=False)
+    targets, predictions = check_inputs(y, pred)
     if fair is not None and not isinstance(predictions, Samples):
         raise ValueError(f"fair is for Samples, found {type(predictions).__name__}")
     scores, provenance = crps_of_cases(targets, predictions, fair)
