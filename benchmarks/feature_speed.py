@@ -13,8 +13,6 @@ from benchmarks import environment
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from benchmarks.timing import take_turns
-from wellcal._arrays.compiled import can_compile, l1_distances
-from wellcal._arrays.compiled_pairs import pair_sums
 from wellcal.engines import Linear, Tiled
 from wellcal.engines.linear import FEWEST_IN_A_PLANE, FEWEST_ON_A_LINE
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
@@ -92,17 +90,6 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], Data]] = {
 }
 
 
-def compile_loops() -> None:
-    """Where loops can be compiled they are, so that it is not timed."""
-    if not can_compile():
-        return
-    one = np.ones((1, 10))
-    pair_sums(one, one, one, one, -1.0)
-    for size in (10, 1000):
-        for kind in (np.float32, np.float64):
-            l1_distances(np.zeros((1, size), kind), np.zeros((1, size), kind))
-
-
 def _prepared(data: Data) -> Callable[[], Problem]:
     y, pred, kernel = data
     kernel = wc.default_kernel(pred) if kernel is None else kernel
@@ -116,7 +103,6 @@ _WAYS = ("features", "mixed", "linear")
 def features(settings: Settings) -> Section:
     """CPU time of one thread for the sums over all pairs of each family, by closed forms and by features."""
     load = environment.load_average()
-    compile_loops()
     n = settings.feature_cases
     rows: list[tuple[str, ...]] = []
     for name, make in FAMILIES.items():

@@ -128,7 +128,6 @@ def lines_of(work: Work, timings: dict[str, Timing]) -> list[Line]:
 def works(n: int) -> list[Work]:
     """Sums over all pairs of predictions of several kinds."""
     rng = np.random.default_rng
-    feature_speed.compile_loops()
     normals, classes = NormalCase(n), ClassCase.with_default_scale(n, 10)
     found = [
         Work(

@@ -13,7 +13,7 @@ import torch
 import wellcal as wc
 from wellcal._arrays import powers
 from wellcal.engines import Engine, Tiled, mixed
-from wellcal.engines.mixed import LARGEST_ERROR, MixedProblem, mixed_form
+from wellcal.engines.mixed import LARGEST_ERROR, mixed_form
 from wellcal.engines.reductions import Sums
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Laplacian, TotalVariation, Wasserstein
 from wellcal.problem.deviations import NullDeviation, null_deviation
@@ -151,25 +151,6 @@ def test_more_tiles_are_looked_at_where_few_do_not_tell(monkeypatch: pytest.Monk
     assert few is not None
     assert many is not None
     assert 0.0 < many.error < 0.3 * few.error < 1e-5  # an eighth, by 64 times as many tiles
-
-
-def test_classes_in_float32_are_compiled_from_a_number_of_differences_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    y, pred = CASES["classes"]
-    kernel = ExpDistance(TotalVariation(), 0.5) @ Delta()
-    exact = Tiled(precision="float64").triangle(prepare(y, pred, kernel))
-    found: list[MixedProblem] = []
-    for worth in (1.0, 1e12):
-        monkeypatch.setattr(mixed, "WORTH_COMPILING", worth)
-        one = mixed_form(prepare(y, pred, kernel), 1.0)
-        assert one is not None
-        found.append(one)
-    flags = [one.problem.terms[0].on_predictions.inner.compiled for one in found]  # pyright: ignore
-    assert flags == [True, False]
-    for one in found:
-        sums = one.corrected(Tiled(precision="float64").triangle(one.problem))
-        assert np.abs(sums.rows - exact.rows).max() < 1e-5 * np.abs(exact.rows).max()
 
 
 class _Own(Engine):

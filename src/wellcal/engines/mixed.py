@@ -25,7 +25,7 @@ from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.deviations import NullDeviation, null_deviation
-from wellcal.problem.feature_form import compiled_distance, in_products
+from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem, Term, TermRows
 from wellcal.problem.telling_cases import uneven_chances
 
@@ -40,7 +40,6 @@ AUTO_ERROR = 1e-3
 AUTO_FROM = 20_000
 """Cases from which "auto" tries float32: with fewer, float64 takes less than two seconds."""
 
-WORTH_COMPILING = 4e8  # differences of class probabilities: whoever asks for float32 is in a hurry
 _DROPPED = 1e-11  # share of the energy of features that is left out: less than rounding them
 _ROUNDING = float(np.finfo(np.float32).eps)
 _SIDE = 128  # cases on either side of a random tile
@@ -212,13 +211,10 @@ def _rounded(problem: Problem) -> Problem:
         if isinstance(form.inner, EmbeddingDistance):
             # Distances do not depend on the origin, and what is small is rounded less.
             predictions = predictions - np.median(predictions, axis=0)
-            # By the number of cases alone: loops that happen to be there would change digits in float32.
-            quicker = compiled_distance(form.inner, 0.5 * problem.n**2, worth=WORTH_COMPILING)
-            form = replace(form, inner=quicker or replace(form.inner, compiled=False))
         some = large_coordinates(own.on_targets.weights)
         targets = own.on_targets._replace(weights=own.on_targets.weights[:, some])
         on_targets = FiniteForm(None, targets.weights.shape[1])
-        terms.append(replace(term, on_predictions=form, on_targets=on_targets, looped=False))
+        terms.append(replace(term, on_predictions=form, on_targets=on_targets))
         rows.append(TermRows(_single(targets), _single(predictions)))
     return replace(problem, terms=tuple(terms), rows=tuple(rows))
 

@@ -51,8 +51,6 @@ from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
 from wellcal._arrays.threads import MANY_CASES, one_blas_thread, usual_threads
 from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
-from wellcal.engines.looped import described as described_loop
-from wellcal.engines.looped import is_looped, looped_sums
 from wellcal.engines.mixed import (
     AUTO_ERROR,
     AUTO_FROM,
@@ -197,7 +195,7 @@ class Tiled(Engine):
         if is_numpy(problem.xp):
             out["threads"] = self._thread_count(problem)
         if found is not None:
-            out |= found.describe() | described_loop(run)
+            out |= found.describe()
         if "mixed" in problem.kept:
             mixed = self._mixed(problem)
             if mixed is not None:
@@ -275,7 +273,7 @@ class Tiled(Engine):
     def _sum_numpy(
         self, problem: Problem, pieces: Pieces, shape: tuple[int, ...], pairs: int
     ) -> tuple[float, Array]:
-        everything, looped = slice(0, problem.n), is_looped(problem)
+        everything = slice(0, problem.n)
 
         def rows_of(cases: Chunk) -> Rows:
             return problem.rows if cases == everything else slice_rows(problem.rows, cases)
@@ -283,8 +281,6 @@ class Tiled(Engine):
         def work(piece: Piece) -> tuple[Piece, tuple[Array, Array]]:
             # Far pairs overflow in an exponent and underflow in its exponential: both mean zero.
             rows = tuple(map(rows_of, piece.cases))
-            if looped and piece.is_tile:
-                return piece, looped_sums(problem, piece, *rows)
             with np.errstate(over="ignore", under="ignore"):
                 return piece, piece.reduce(to_numpy(piece.value(problem, *rows)))
 

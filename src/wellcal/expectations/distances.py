@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from wellcal._arrays.compiled import l1_distances, same_digits
+from wellcal._arrays.compiled import l1_distances
 from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import (
     Array,
@@ -94,25 +94,20 @@ class EmbeddingDistance:
     ----------
     size, degree
         Number of coordinates, and the power of the distance that is returned.
-    compiled
-        Whether L1 distances in NumPy come from a compiled loop, which pays for many pairs.
     """
 
     size: int
     degree: float = 2.0
-    compiled: bool = False
 
     @property
     def cost(self) -> Cost:
-        """About a quarter of a kernel evaluation for each coordinate; a compiled loop fills one number."""
+        """About a quarter of a kernel evaluation for each coordinate."""
         width = max(1, self.size // 4)
-        return Cost(width, 1 if self.compiled and not same_digits(self.size) else width)
+        return Cost(width, width)
 
     def __call__(self, ops: Ops, a: Array, b: Array) -> Array:
         """Return distances of all pairs of rows, raised to the degree."""
         if is_numpy(ops.xp):
-            if self.compiled and a.ndim == 2:
-                return l1_distances(a, b)
             if self.size > IN_NUMPY:
                 return self._by_scipy(a, b)
             if a.ndim == 2 and a.shape[0] * b.shape[0] > _SMALL:
@@ -125,7 +120,7 @@ class EmbeddingDistance:
         """Return distances by a call for each batch, or by differences where batches are small."""
         name = "sqeuclidean" if self.degree == 2.0 else "cityblock"
         if a.ndim == 2:
-            return cdist(a, b, name).astype(a.dtype, copy=False)
+            return l1_distances(a, b) if self.degree == 1.0 else cdist(a, b, name).astype(a.dtype, copy=False)
         if a.shape[1] * b.shape[1] * self.size <= _FEW_DIFFERENCES:
             return self._added(a[:, :, None, :] - b[:, None, :, :])
         count = max(len(a), len(b))

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wellcal import kernels
-from wellcal._arrays.compiled import l1_distances
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.powers import quick_exponential
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import Cost, Distance, FiniteForm, Form, Prepared, each_batch
-from wellcal.expectations.distances import EmbeddingDistance, distance, without_repetition
+from wellcal.expectations.distances import distance, without_repetition
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.plans import Notes
@@ -59,20 +58,11 @@ class ExpDistanceForm(_FunctionOfDistance):
         """Return values of all pairs of rows."""
         if is_numpy(ops.xp) and self._has_products() and a.norm.ndim == 1:
             return self._by_products(a, b)
-        if is_numpy(ops.xp) and self._has_loop() and a.ndim == 2:
-            exp = quick_exponential(a.dtype)
-            return exp.in_place(l1_distances(a, b, exp.scale * self._rate))
         return super().__call__(ops, a, b)
 
     @property
     def _rate(self) -> Any:
         return -(self.lengthscale**-self.power)
-
-    def _has_loop(self) -> bool:
-        """Whether exponents are distances that a compiled loop can scale as it goes."""
-        inner = self.inner
-        compiled = isinstance(inner, EmbeddingDistance) and inner.compiled
-        return compiled and self.power == inner.degree and isinstance(self.lengthscale, float)
 
     def _has_products(self) -> bool:
         """Whether exponents are products of coordinates, once squared norms are among these."""

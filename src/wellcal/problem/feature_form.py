@@ -15,15 +15,12 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.chunks import Chunk
-from wellcal._arrays.compiled import can_compile, is_compiled, same_digits
-from wellcal._arrays.compiled_pairs import MOST
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_torch, namespace, take_rows
-from wellcal._arrays.rows import Rows, arrays_of
+from wellcal._arrays.rows import Rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows
 from wellcal.expectations.compression import Compressed, compressed, effort, rank_of_some, with_likely_rank
 from wellcal.expectations.differences import FeatureSource, source_of
-from wellcal.expectations.distances import IN_NUMPY, EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.expectations.separable import by_products
@@ -34,14 +31,6 @@ FEWEST = 1000
 """Cases from which features are looked for: below, finding them takes longer than all pairs do."""
 
 _FEWEST_PAIRS = 8.0  # of a case, whose features take as long as a hundred evaluations
-_WORTH_COMPILING = 3e9  # differences: SciPy takes a second and more, as long as loading numba and compiling
-LOOPED = 4e8
-"""Differences, from which one compiled loop makes sums over pairs: 10,000 cases of 10 classes are 5e8.
-
-NumPy takes .3 s for them, and loading what was compiled once as long. The loop has other last digits, so that
-the number of pairs alone decides, and not what was loaded before.
-"""
-
 _FOR_THE_MEAN = 256  # cases
 _OF_A_CLOSED_FORM, _OF_A_PRODUCT = 0.75, 0.4  # shares of their time that features save, as a rule
 _LARGE = 2048  # features, as there are in a plane
@@ -217,8 +206,6 @@ def _find(problem: Problem, pairs: float) -> FeatureProblem | None:
         if nearer is not None:
             term, own = replace(term, on_predictions=nearer[0]), own._replace(on_predictions=nearer[1])
             lost, changed = max(lost, nearer[2]), True
-        if is_numpy(problem.xp) and _pays_in_a_loop(term, own, pairs):
-            term, changed = replace(term, looped=True), True
         terms.append(term)
         rows.append(own)
     if not changed:
@@ -281,40 +268,11 @@ def _source(form: Form, rows: Rows) -> FeatureSource | None:
     return replace(plain, of=of)
 
 
-def compiled_distance(distance: EmbeddingDistance, pairs: float, *, worth: float) -> EmbeddingDistance | None:
-    """The same distance by a compiled loop, where that can be had and there are so many differences."""
-    if distance.degree != 1.0 or distance.size <= IN_NUMPY or distance.size * pairs < worth:
-        return None
-    return replace(distance, compiled=True) if can_compile() else None
-
-
-def _pays_in_a_loop(term: Term, rows: TermRows, pairs: float) -> bool:
-    """Whether distances, exponentials and products of so many pairs are worth a compiled loop."""
-    form, on_targets = term.on_predictions, term.on_targets
-    if not isinstance(form, ExpDistanceForm) or not isinstance(form.inner, EmbeddingDistance):
-        return False
-    if form.power != 1.0 or form.inner.degree != 1.0 or not isinstance(form.lengthscale, float):
-        return False
-    if not isinstance(on_targets, FiniteForm) or on_targets.gram is not None:
-        return False
-    short = max(form.inner.size, on_targets.size) < MOST and form.inner.size * pairs >= LOOPED
-    if not short or not isinstance(term.factor, float) or not can_compile():
-        return False
-    return all(getattr(x, "dtype", None) == np.float64 for x in arrays_of(rows))
-
-
 def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, Rows, float] | None:
     """A kernel of the MMD between predictions by features, about their mean and in few coordinates."""
     if not isinstance(form, ExpDistanceForm):
         return None
     distance = form.inner
-    if isinstance(distance, EmbeddingDistance):
-        if not is_numpy(namespace(rows)):
-            return None
-        # What was computed before must not change a digit of what is computed now.
-        there = is_compiled() and same_digits(distance.size)
-        quicker = compiled_distance(distance, pairs, worth=0.0 if there else _WORTH_COMPILING)
-        return None if quicker is None else (replace(form, inner=quicker), rows, 0.0)
     if not isinstance(distance, MeanDiscrepancy):
         return None
     source = source_of(distance.form, cast("NormedRows", rows).inner)

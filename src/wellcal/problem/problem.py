@@ -69,15 +69,11 @@ Redrawn: TypeAlias = "Callable[[NDArray], Problem | None]"
 
 @dataclass(frozen=True)
 class Term:
-    """One summand of h: factor * k_P * pairing; a kernel that does not factor has no k_P.
-
-    Where it is `looped`, sums over pairs are worth a compiled loop, which has an exponential of its own.
-    """
+    """One summand of h: factor * k_P * pairing; a kernel that does not factor has no k_P."""
 
     factor: Scale
     on_predictions: Form | None
     on_targets: Form
-    looped: bool = False
 
     @property
     def cost(self) -> Cost:
