@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,17 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not part of the installed package
 
-from benchmarks import competitors, peak, peers, results, scalar_loop, skce_speed, studies, timing  # noqa: E402
+from benchmarks import (  # noqa: E402
+    competitors,
+    peak,
+    peers,
+    planted_errors,
+    results,
+    scalar_loop,
+    skce_speed,
+    studies,
+    timing,
+)
 from benchmarks.__main__ import STUDIES, main  # noqa: E402
 from benchmarks.cases import Case, ClassCase, NormalCase  # noqa: E402
 from benchmarks.results import Section  # noqa: E402
@@ -243,3 +255,18 @@ def test_tables_come_from_the_settings_that_are_committed(name: str) -> None:
     fewer = {FULL.monitor_streams} if name == "monitor" else set[int]()
     assert found <= {FULL.data_sets, FULL.pearson_sets} | fewer
     assert "level 0.05" not in section
+
+
+def test_planted_errors_are_chosen_by_their_seed_and_each_changes_the_code():
+    first, again, other = (planted_errors.chosen(60, seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len(first) == 60
+    for mutant in first:
+        source = (ROOT / mutant.path).read_text(encoding="utf-8")
+        changed = mutant.apply(source)
+        assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source)), mutant
+
+
+def test_rooms_get_planted_errors_by_their_size():
+    by_room = Counter(mutant.room for mutant in planted_errors.chosen(200, 0))
+    assert by_room["hypotests"] > by_room["monitoring"] > 0
