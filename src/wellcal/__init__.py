@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         StudentT,
     )
     from wellcal.predictions.adapters import as_predictions
-    from wellcal.predictions.guessing import GuessedRoles, guess_roles
+    from wellcal.predictions.role_inference import GuessedRoles, guess_roles
     from wellcal.problem.defaults import default_kernel
     from wellcal.recalibration import TemperatureScaling
     from wellcal.reporting import Report, report
@@ -140,7 +140,7 @@ _HOMES = {
         "StudentT",
     ),
     "predictions.adapters": ("as_predictions",),
-    "predictions.guessing": ("GuessedRoles", "guess_roles"),
+    "predictions.role_inference": ("GuessedRoles", "guess_roles"),
     "problem.defaults": ("default_kernel",),
     "reporting": ("Report", "report"),
     "recalibration": ("TemperatureScaling",),

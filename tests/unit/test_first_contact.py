@@ -523,12 +523,12 @@ def test_a_frame_without_a_role_is_told_which_one(library: Any) -> None:
     for call in (wc.as_predictions, lambda frame: wc.calibration_test(Y, frame)):
         with pytest.raises(ValueError, match=r"scale = sigma\], which is .*normal=\('mu', 'sigma'\)\)"):
             call(frame)
-    draws = library({f"s{k}": MU + k for k in range(30)})
-    with pytest.raises(ValueError, match=r"as_predictions\(frame, samples='s0:s29'\)"):
+    draws = library({f"draw_{k}": MU + k for k in range(30)})
+    with pytest.raises(ValueError, match=r"as_predictions\(frame, samples='draw_0:draw_29'\)"):
         wc.as_predictions(draws)
     assert wc.as_predictions(library({"a": [0.2], "b": [0.8]})).labels().tolist() == ["a", "b"]
     for names in (("a", "b"), ("p_a", "p_b")):  # classes indeed, and something is wrong with a row
-        with pytest.raises(ValueError, match=r"sum of probs .*divide each row of probs by its sum$"):
+        with pytest.raises(ValueError, match=r"sum of probs .*divide each row of probs by its sum; if"):
             wc.as_predictions(library(dict(zip(names, ([0.2], [0.7]), strict=True))))
     with pytest.raises(ValueError, match=r"as_predictions\(frame, probs='p_\*'\)"):
         wc.as_predictions(library({"y": [1.0], "p_a": [0.2], "p_b": [0.8]}))

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import wellcal as wc
 from wellcal.columns.frames import Table
 from wellcal.extend import family, parameter, positive
-from wellcal.predictions.guessing import role_from_text, target_columns
-from wellcal.predictions.roles import known_roles, resolve
+from wellcal.predictions.column_roles import known_roles, resolve
+from wellcal.predictions.role_inference import role_from_text, target_columns
 from wellcal.reading import as_cases, read_cases
 
 FRAMES: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -237,7 +237,6 @@ def test_vectors_of_targets_follow_the_predictions() -> None:
 
 # -- guesses -----------------------------------------------------------------------------------------------
 
-NUMBERED_DRAWS = ["s0", "s1", "s2", "s3", "s10"]
 GUESSED: dict[str, tuple[list[str], dict[str, Any]]] = {
     "normal": (["y", "id", "mu", "sigma"], {"normal": ("mu", "sigma")}),
     "other words": (["Target", "MEAN", "std"], {"normal": ("MEAN", "std")}),
@@ -247,17 +246,12 @@ GUESSED: dict[str, tuple[list[str], dict[str, Any]]] = {
     "draws": (["y", "draw_1", "draw_2"], {"samples": ["draw_1", "draw_2"]}),
     "rate": (["y", "lambda"], {"poisson": "lambda"}),
     "dispersion": (["y", "mu", "dispersion"], {"negative_binomial": ("mu", "dispersion")}),
-    "counts beside rates": (["count", "rate"], {"poisson": "rate"}),
     "prefixed": (["y_true", "y_pred", "y_std", "id"], {"normal": ("y_pred", "y_std")}),
     "usual before prefixed": (["y", "y_pred", "pred", "mu", "sigma"], {"normal": ("mu", "sigma")}),
     "a prefixed probability": (["y_true", "y_pred", "y_prob"], {"bernoulli": "y_prob"}),
     "an array of probabilities": (["y", "probs_0", "probs_1"], {"probs": "probs_*"}),
     "probability": (["y", "prob"], {"bernoulli": "prob"}),
     "percents": (["y", *(f"q{k}" for k in range(1, 100))], {"quantiles": [f"q{k}" for k in range(1, 100)]}),
-    "numbered draws": (
-        ["y", *NUMBERED_DRAWS, "x0", "x1", "size"],
-        {"samples": NUMBERED_DRAWS},
-    ),
 }
 
 
@@ -281,14 +275,15 @@ def test_names_suggest_roles(what: str) -> None:
         (["y", "p_a", "p_b", "prob_a", "prob_b"], r"p_a .. p_b .*\] or \[probs: probs = prob_a"),
         (["y", "target", "mu", "sigma"], "targets may be 'y' or 'target'"),
         (["z", "mu", "sigma"], "no column is called y"),
-        (["count", "mu", "sigma"], "no column is called y"),  # which may be a weight
-        (["count", "rate", "mu", "sigma"], "no column is called y"),
+        (["count", "rate"], "no column is called y.* with target='count', if it is that one$"),
         (["y", "y_pred", "id"], "no columns have names that say"),
         (["y", "y_pred", "pred", "y_std"], r"loc = y_pred, scale = y_std\] or \[normal: loc = pred"),
         (["y", "z"], "no columns have names that say"),
         (["y", "q1", "q2", "q3"], "quartiles"),
         (["y", *(f"q{k}" for k in range(10))], "such as quartiles and deciles"),
-        (["y", *(f"y_rep.{k}" for k in range(1, 11))], r"e\.g\. samples='y_rep\*'"),
+        (["y", *(f"y_rep.{k}" for k in range(1, 11))], r"or samples='s0:s99'$"),
+        (["y", *(f"s{k}" for k in range(9))], r"say it, .* or samples='s0:s99'$"),
+        (["y", "rate", "p_a", "p_b"], r"\[poisson: rate = rate\] or \[probs: .*; say which, e\.g\. poisson"),
         (["y", "s1", "s2"], "no columns have names that say"),
         # Parts of a mixture, and no draws.
         (["y", *(f"{of}{k}" for k in range(9) for of in "msw")], "no columns have names that say"),
@@ -299,12 +294,9 @@ def test_what_can_be_read_in_two_ways_is_not_guessed(names: list[str], message: 
         wc.guess_roles(pl.DataFrame({name: [0.5] for name in names}))
 
 
-def test_columns_with_a_usual_name_and_other_values_are_told() -> None:
-    message = r"the columns are 'y', 'mu', 'sigma'; 'mu' holds {}; say it"
-    for mu, held in {True: "no numbers", (0.5,): "lists, and no single numbers"}.items():
-        frame = pl.DataFrame({"y": [0.5], "mu": [list(mu) if isinstance(mu, tuple) else mu], "sigma": [1.0]})
-        with pytest.raises(ValueError, match=message.format(held)):
-            wc.guess_roles(frame)
+def test_lists_are_no_parameter_that_is_a_number() -> None:
+    with pytest.raises(ValueError, match=r"the columns are 'y', 'mu', 'sigma'; say it, e\.g\. normal="):
+        wc.guess_roles(pl.DataFrame({"y": [0.5], "mu": [[0.5]], "sigma": [1.0]}))
 
 
 def test_targets_that_are_vectors_are_guessed_with_their_predictions() -> None:
@@ -397,9 +389,12 @@ def test_grades_are_named_one_by_one() -> None:
             wc.as_predictions(frame, probs="p_*", grades=text)
 
 
-def test_a_text_is_no_parameter() -> None:
-    frame = pd.DataFrame({"y": [1.0], "mu": ["a"], "sigma": [1.0], "rate": [2.0]})
-    assert wc.guess_roles(frame).roles == {"poisson": "rate"}
+def test_names_decide_and_a_text_is_refused() -> None:
+    frame = pd.DataFrame({"y": [1.0], "mu": ["a"], "sigma": [1.0]})
+    with pytest.raises(TypeError, match=r"column 'mu' must hold numbers, found text .*'a' in row 0"):
+        wc.guess_roles(frame)
+    with pytest.raises(ValueError, match=r"say which, e\.g\. poisson='rate'$"):
+        wc.guess_roles(frame.assign(rate=2.0))
 
 
 def test_roles_as_texts() -> None:

@@ -173,7 +173,7 @@ def test_several_columns_keep_their_spelling_and_so_do_classes(
 def test_first_lines_that_say_too_little_change_no_spelling(
     source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There it may be a rate or classes, and in the whole file it is classes: all rows are asked then."""
+    """The first lines have no V27, and the role says that targets are classes."""
     monkeypatch.setattr("wellcal.reading.sources.HEAD", 512)
     content = "y,rate,p_01,p_V27,zip\n" + "1,2,0.5,0.5,02602\n" * 60 + "V27,2,0.5,0.5,2602\n"
     (tmp_path / "p.csv").write_text(content)
@@ -181,6 +181,6 @@ def test_first_lines_that_say_too_little_change_no_spelling(
     if source == "-":
         path = "-"
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
-    cases = read_cases(path, others={"zip": "segments"})
+    cases = read_cases(path, others={"zip": "segments"}, probs="p_*")
     assert cases.y.tolist() == ["01"] * 60 + ["V27"]
     assert cases.others["zip"].tolist() == ["02602"] * 60 + ["2602"]

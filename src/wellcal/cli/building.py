@@ -163,7 +163,7 @@ def _made(group: type[Any], given: Mapping[str, Any], command: Command) -> Any:
 
 def family_flags(*, versus: bool) -> list[inspect.Parameter]:
     """A flag for each family that there is, a user's own among them."""
-    from wellcal.predictions.roles import known_roles
+    from wellcal.predictions.column_roles import known_roles
 
     found: list[inspect.Parameter] = []
     for keyword, role in known_roles().items():

@@ -27,8 +27,8 @@ def roles_of(given: ReadOptions) -> dict[str, dict[str, Any]]:
 
 def _role(given: ReadOptions, keyword: str, text: str) -> dict[str, Any]:
     """A role with what is said of its family: names of classes, whether quantiles are sorted."""
-    from wellcal.predictions.guessing import role_from_text
-    from wellcal.predictions.roles import known_roles
+    from wellcal.predictions.column_roles import known_roles
+    from wellcal.predictions.role_inference import role_from_text
 
     for name in ("classes", "grades"):
         if getattr(given, name) is not None and name not in known_roles()[keyword].options:
@@ -111,7 +111,7 @@ def read(
 def _family(given: ReadOptions) -> str | None:
     """The role of the predictions; of a file that is not small it is guessed from its first rows."""
     from wellcal.columns.frames import Table
-    from wellcal.predictions.guessing import guess_roles
+    from wellcal.predictions.role_inference import guess_roles
     from wellcal.reading import read_batches
     from wellcal.reading.sizes import file_size
 

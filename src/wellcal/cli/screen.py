@@ -187,7 +187,7 @@ def in_options(message: str) -> str:
     message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where rounding explains it")
     if "=" not in message and "wc." not in message:
         return message
-    from wellcal.predictions.roles import known_roles
+    from wellcal.predictions.column_roles import known_roles
 
     roles = known_roles()
     known = {*_READING, *_OTHERWISE, *roles}

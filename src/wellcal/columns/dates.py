@@ -1,4 +1,4 @@
-"""Dates and times, for people: as values that can be sorted and cut, and in words."""
+"""Dates and times: read as values that can be sorted and cut, and written for people."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 
-_MONTHS = (1200, 600, 240, 120, 60, 24, 12, 6, 3, 1)
-_SECONDS = (86_400, 43_200, 21_600, 10_800, 3600, 1800, 900, 300, 60, 30, 15, 5, 1)
-_YEAR_ZERO = 1970 * 12  # months from there to where NumPy counts from
-_WRITTEN = re.compile(
+_ISO = re.compile(
     r"(\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.]\d{1,9})?)?)?)(Z|[+-]\d{2}:?\d{2})?", re.ASCII
 )
-_DAY = np.timedelta64(1, "D")
 
 
 def by_its_clocks(column: Any) -> Any:
-    """A column as it is; one of times in a zone, of pandas, polars or narwhals, as its clocks show them.
+    """Return a column of times in a zone as local times; any other column as it is.
 
-    As arrays they would be those of Greenwich, and midnight would be on the day before.
+    Arrays would hold UTC, in which local midnight may be on the day before.
 
     Examples
     --------
@@ -39,9 +35,9 @@ def by_its_clocks(column: Any) -> Any:
 
 
 def with_dates(labels: NDArray) -> NDArray:
-    """Labels as they are; dates, times and durations of any kind as NumPy's, in microseconds.
+    """Convert dates, times and durations to NumPy's, in microseconds; return other labels as they are.
 
-    Times of one zone are those of its clocks; of several, those of Greenwich.
+    Times of one zone become local times, times of several zones UTC.
 
     Examples
     --------
@@ -53,22 +49,18 @@ def with_dates(labels: NDArray) -> NDArray:
     """
     if labels.dtype.kind in "mM":
         return labels.astype(f"{labels.dtype.kind}8[us]")
-    if labels.dtype.kind != "O" or not len(labels):
+    items: list[Any] = labels.tolist() if labels.dtype.kind == "O" else []
+    if not items or not all(isinstance(item, datetime.date) for item in items):
         return labels
-    items: list[Any] = labels.tolist()
-    if not all(isinstance(item, datetime.date) for item in items):
-        return labels
-    zones = {str(getattr(item, "tzinfo", None)) for item in items}  # by name: summer may have one of its own
-    if len(zones) > 1 and all(getattr(item, "tzinfo", None) for item in items):
+    zones = {str(getattr(item, "tzinfo", None)) for item in items}  # by name: offsets change in summer
+    if len(zones) > 1 and "None" not in zones:
         items = [item.astimezone(datetime.UTC) for item in items]
     plain = [item.replace(tzinfo=None) if hasattr(item, "tzinfo") else item for item in items]
     return np.array(plain, dtype="M8[us]")
 
 
 def read_dates(labels: NDArray) -> NDArray:
-    """Labels as they are; texts as dates, where all of them are dates or times of ISO 8601, year first.
-
-    Times with a zone are those of its clocks.
+    """Read texts as dates if all of them are dates or local times of ISO 8601; return others as they are.
 
     Examples
     --------
@@ -78,21 +70,18 @@ def read_dates(labels: NDArray) -> NDArray:
     >>> print(read_dates(np.array(["2020-03-01", "unknown"])))
     ['2020-03-01' 'unknown']
     """
-    texts: list[str] = labels.tolist() if labels.dtype.kind == "U" else []
-    found: list[str] = []
-    for text in texts:
-        match = _WRITTEN.fullmatch(text)
-        if match is None:
-            return labels
-        found.append(match[1])
+    matches = [_ISO.fullmatch(text) for text in labels.tolist()] if labels.dtype.kind == "U" else []
+    texts = [match[1] for match in matches if match is not None]
+    if not texts or len(texts) < len(labels):
+        return labels
     try:
-        return np.array(found, dtype="M8[us]") if found else labels
+        return np.array(texts, dtype="M8[us]")
     except ValueError:  # the 30th of February
         return labels
 
 
 def round_date(low: np.datetime64, high: np.datetime64) -> np.datetime64:
-    """A round date or time between two others: the first of a year, quarter or month, then days and hours.
+    """Return a round date or time between two others: the first of a year, quarter or month, else a day.
 
     Examples
     --------
@@ -101,38 +90,29 @@ def round_date(low: np.datetime64, high: np.datetime64) -> np.datetime64:
     2020-04-01T00:00:00.000000 2020-03-12T00:00:00.000000
     """
     middle = low + (high - low) // 2
-    month = int(middle.astype("M8[M]").astype(np.int64)) + _YEAR_ZERO
-    for step in _MONTHS:
-        below = month // step * step - _YEAR_ZERO
-        near = [np.datetime64(at, "M").astype("M8[us]") for at in (below, below + step)]
-        if between := [at for at in near if low < at < high]:
-            return min(between, key=lambda at: abs(at - middle))
-    instant = int(middle.astype(np.int64))
-    for seconds in _SECONDS:
-        step = seconds * 1_000_000
-        below = instant // step * step
-        near = [np.datetime64(at, "us") for at in (below, below + step)]
+    for unit in ("Y", "3M", "M", "D", "h", "m", "s"):
+        below = middle.astype(f"M8[{unit}]")
+        near = [at.astype("M8[us]") for at in (below, below + 1)]
         if between := [at for at in near if low < at < high]:
             return min(between, key=lambda at: abs(at - middle))
     return middle if middle > low else high
 
 
 def date_text(when: np.datetime64) -> str:
-    """A date or time, no longer than it has to be.
+    """Write a date or time as short as it can be.
 
     Examples
     --------
     >>> [date_text(np.datetime64(text, "us")) for text in ("2020-03-01", "2020-03-01T06:30")]
     ['2020-03-01', '2020-03-01 06:30']
     """
-    for unit in ("D", "m", "s"):
-        if when == when.astype(f"M8[{unit}]"):
-            return str(when.astype(f"M8[{unit}]")).replace("T", " ")
-    return str(when).replace("T", " ").rstrip("0")
+    units = [unit for unit in ("D", "m", "s") if when == when.astype(f"M8[{unit}]")]
+    text = str(when.astype(f"M8[{units[0]}]")) if units else str(when).rstrip("0")
+    return text.replace("T", " ")
 
 
 def dates_in_words(name: str, low: np.datetime64 | None, high: np.datetime64 | None) -> str:
-    """A range of dates or times, in words: from `low` on, and before `high`.
+    """Write a range of dates or times, from `low` on and before `high`, as a clause.
 
     Examples
     --------
@@ -142,14 +122,12 @@ def dates_in_words(name: str, low: np.datetime64 | None, high: np.datetime64 | N
     >>> dates_in_words("date", low, low + np.timedelta64(90, "m")), dates_in_words("date", high, None)
     ('where date is between 2020-04-01 00:00 and 2020-04-01 01:30', 'where date is 2020-07-01 or later')
     """
-    if low is None or high is None:
-        if high is not None:
-            return f"where {name} is before {date_text(high)}"
-        return f"where {name} is at any time" if low is None else f"where {name} is {date_text(low)} or later"
-    if all(when == when.astype("M8[D]") for when in (low, high)):  # the day before has all until midnight
-        last = high - _DAY
-        if last == low:
-            return f"where {name} is {date_text(low)}"
-        return f"where {name} is from {date_text(low)} to {date_text(last)}"
-    texts = [date_text(when) for when in (low, high)]
-    return "where {} is between {} and {}".format(name, *(t if " " in t else f"{t} 00:00" for t in texts))
+    if low is None:
+        return f"where {name} is at any time" if high is None else f"where {name} is before {date_text(high)}"
+    if high is None:
+        return f"where {name} is {date_text(low)} or later"
+    if all(when == when.astype("M8[D]") for when in (low, high)):  # the last day ends at midnight
+        first, last = date_text(low), date_text(high - np.timedelta64(1, "D"))
+        return f"where {name} is {first}" if first == last else f"where {name} is from {first} to {last}"
+    texts = [text if " " in (text := date_text(when)) else f"{text} 00:00" for when in (low, high)]
+    return f"where {name} is between {texts[0]} and {texts[1]}"

@@ -1,6 +1,6 @@
-"""Columns of data frames of any library (pandas, polars, pyarrow): numbers, labels, and what is missing.
+"""Data frames of any library (pandas, polars, pyarrow) as columns of numbers and labels.
 
-Frames are looked at through narwhals, which is imported when there is a frame to look at.
+Narwhals reads them, and is imported when there is a frame to read.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError
 from wellcal.columns.dates import by_its_clocks
 from wellcal.columns.labels import Labels, labels_of
-from wellcal.columns.number_texts import about_comma, about_entry, commas_in, first_strange
+from wellcal.columns.number_texts import about_entry, first_strange
 
 _SHOWN = 6
 
 
 def is_frame(obj: object) -> bool:
-    """Whether an object is a data frame whose columns have names.
+    """True if an object is a data frame with named columns.
 
     Examples
     --------
@@ -43,14 +43,14 @@ class Table:
     Parameters
     ----------
     native
-        The frame: of pandas, polars or pyarrow, or what else narwhals knows.
+        The frame: of pandas, polars or pyarrow, or another that narwhals reads.
     decimal
-        The sign before decimals in texts, which a file was read with; errors tell of entries by it.
+        Decimal sign in the texts of the file that was read, for errors.
 
     Attributes
     ----------
     names
-        Names of the columns, as texts, each once.
+        Names of the columns, as distinct texts.
     index
         Labels of the rows, an index of pandas, or None.
     """
@@ -64,87 +64,77 @@ class Table:
                 f"columns are chosen by name from a data frame of pandas, polars or pyarrow, found "
                 f"{type(native).__name__}; wellcal.reading.read_table reads one from a file"
             )
-        self.names = _distinct_names(native)
+        try:
+            narwhals: Any = importlib.import_module("narwhals")
+        except ImportError:
+            raise ImportError(
+                "narwhals, which reads data frames, is not installed: pip install 'wellcal[cli]'"
+            ) from None
+        if type(native).__name__ == "LazyFrame":
+            raise TypeError("a LazyFrame has no values yet: collect it into a data frame first")
+        given = getattr(native, "column_names", None)  # of pyarrow, whose columns are the data
+        self.names = [str(name) for name in list(native.columns if given is None else given)]
+        if twice := [name for name, count in Counter(self.names).items() if count > 1]:
+            raise ValueError(
+                f"names of columns must be distinct: found {shown_names(twice)} more than once; rename"
+            )
         if type(native).__name__ == "RecordBatch":
             native = importlib.import_module("pyarrow").Table.from_batches([native])
-        try:
-            self._frame: Any = _narwhals().from_native(native, eager_only=True)
-        except TypeError as error:
-            raise TypeError(
-                f"a {type(native).__name__} cannot be asked for its values: collect it into a data frame "
-                "first"
-            ) from error
+        self._frame: Any = narwhals.from_native(native, eager_only=True)
         self.native: Any = self._frame.to_native()
         self.index: Labels | None = labels_of(self.native)
-        self._position = {name: k for k, name in enumerate(self.names)}
-        # Asked once: narwhals looks at all columns whenever it is asked for one of them by its place.
-        schema: Any = self._frame.schema
-        self._own_names, self._kinds = list(schema.names()), list(schema.dtypes())
+        schema: Any = self._frame.schema  # once: narwhals looks at all columns for each question
+        self._columns = dict(zip(self.names, schema.items(), strict=True))
 
     def __len__(self) -> int:
         return len(self._frame)
 
     def is_numeric(self, name: str) -> bool:
-        """Whether a column holds numbers, by its type; truth values are none."""
-        return bool(self._kinds[self._position[name]].is_numeric())
+        """True if a column holds numbers, by its type; truth values are none."""
+        return bool(self._columns[name][1].is_numeric())
 
     def holds_lists(self, name: str) -> bool:
-        """Whether a column holds a list of numbers in each row, by its type or by its first value."""
-        kind = self._kinds[self._position[name]]
-        if str(kind).partition("(")[0] in ("List", "Array"):
-            return True
-        if str(kind) != "Object" or not len(self):
-            return False
+        """True if a column holds a list of numbers in each row, by its type or its first value."""
+        kind = str(self._columns[name][1]).partition("(")[0]
+        if kind != "Object" or not len(self):
+            return kind in ("List", "Array")
         first = self._column(name)[0]
         return isinstance(first, (list, tuple)) or (isinstance(first, np.ndarray) and first.ndim == 1)
 
     def column(self, name: str) -> Any:
-        """A column in its own library."""
+        """Return a column in its own library."""
         return self._column(name).to_native()
 
     def _column(self, name: str) -> Any:
-        return self._frame.get_column(self._own_names[self._position[name]])
+        return self._frame.get_column(self._columns[name][0])
 
     # -- values ------------------------------------------------------------------------------
 
     def numbers_or_nan(self, names: Sequence[str]) -> NDArray:
-        """Columns as floating numbers, ``(n, k)``, with NaN where a value is missing."""
-        columns = [self._position[name] for name in names]
-        chosen = self._frame[:, columns]
-        values: NDArray = (
-            chosen.to_numpy()
-            if all(kind.is_numeric() for kind in chosen.schema.dtypes())
-            else np.empty(0, dtype=object)
-        )
+        """Return columns as floating numbers ``(n, k)``, with NaN for missing values."""
+        values: NDArray = np.empty(0, dtype=object)
+        if all(map(self.is_numeric, names)):
+            places = {name: k for k, name in enumerate(self.names)}
+            values = self._frame[:, [places[name] for name in names]].to_numpy()
         if values.dtype.kind not in "iuf":
             values = np.column_stack([self._numbers_of(name) for name in names])
-        if values.dtype.kind != "f" or values.dtype.itemsize < 4:
-            values = values.astype(np.float64)
-        return values
+        single = values.dtype.kind == "f" and values.dtype.itemsize >= 4
+        return values if single else values.astype(np.float64)
 
     def numbers(self, names: Sequence[str]) -> NDArray:
-        """Columns as finite floating numbers, ``(n, k)``; an error names the column and the first bad row."""
+        """Return columns as finite floating numbers ``(n, k)``, or raise with the first bad row."""
         values = self.numbers_or_nan(names)
         self._refuse_missing(names, np.isnan(values))
-        if not np.all(np.isfinite(values)):
-            row, column = np.argwhere(~np.isfinite(values))[0]
-            raise RowError(
-                f"column {names[column]!r} must hold finite numbers: found {values[row, column]} in ",
-                Row(int(row)),
-                argument=names[int(column)],
-                remedy="check the model's output",
-            )
+        for name, column in zip(names, values.T, strict=True):
+            _refuse_infinite(column[:, None], name, "finite numbers")
         return values
 
     def vectors(self, name: str) -> NDArray:
-        """A column of lists as floating numbers, ``(n, k)``: the lists are equally long and hold no gaps."""
+        """Return a column of lists of one length as finite floating numbers ``(n, k)``."""
         column = self._column(name).to_arrow()
         column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
         self._refuse_missing([name], np.asarray(column.is_null())[:, None])
-        inner = column.flatten()
-        n, size = len(self), len(inner)
-        known = hasattr(column, "value_lengths")  # fixed lists have one length
-        lengths = np.asarray(column.value_lengths()) if known else np.full(n, size // n)
+        lengths = np.asarray(importlib.import_module("pyarrow.compute").list_value_length(column))
         other = np.flatnonzero(lengths != lengths[0])
         if len(other) or lengths[0] == 0:
             row = int(other[0]) if len(other) else 0
@@ -157,78 +147,54 @@ class Table:
                 remedy="give all rows equally many",
             )
         try:
-            values = inner.to_numpy(zero_copy_only=False).astype(np.float64)
+            values = column.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(f"column {name!r} must hold lists of numbers; name another column") from None
-        values = values.reshape(n, -1)
+        values = values.reshape(len(self), -1)
         self._refuse_missing([name], np.isnan(values).any(axis=1)[:, None])
-        if not np.isfinite(values).all():
-            row, place = np.argwhere(~np.isfinite(values))[0]
-            raise RowError(
-                f"column {name!r} must hold lists of finite numbers: found {values[row, place]} in ",
-                Row(int(row)),
-                argument=name,
-                remedy="check the model's output",
-            )
+        _refuse_infinite(values, name, "lists of finite numbers")
         return values
 
     def _numbers_of(self, name: str) -> NDArray:
-        column = self._column(name)
         missing = self.missing(name)
-        values: NDArray = column.to_numpy()
-        found = np.full(len(self), np.nan)
+        values: NDArray = self._column(name).to_numpy()
+        entries: list[Any] = values[~missing].tolist()
+        numbers = np.full(len(self), np.nan)
         try:
-            kept: NDArray = values[~missing]
-            if kept.dtype.kind in "mMSU" or any(isinstance(x, (str, bytes)) for x in kept.tolist()):
+            if values.dtype.kind in "mMSU" or any(isinstance(entry, (str, bytes)) for entry in entries):
                 raise TypeError
-            found[~missing] = kept.astype(np.float64)
+            numbers[~missing] = np.asarray(entries, dtype=np.float64)
         except (TypeError, ValueError):
-            raise self._not_numbers(name, values, missing) from None
-        return found
+            raise self._not_numbers(name, entries, np.flatnonzero(~missing)) from None
+        return numbers
 
-    def _not_numbers(self, name: str, values: NDArray, missing: NDArray) -> TypeError:
-        told = f"column {name!r} must hold numbers, found text or objects"
-        rows = np.flatnonzero(~missing)
-        entries: list[Any] = [values[row] for row in rows.tolist()]
+    def _not_numbers(self, name: str, entries: list[Any], rows: NDArray) -> TypeError:
+        problem, remedy = f"column {name!r} must hold numbers, found text or objects", "name another column"
         place = first_strange(entries, self.decimal)
         if place is None:
-            return TypeError(f"{told}; convert it to numbers first")
-        item, remedy = entries[place], "name another column"
-        shown = f" (of type {type(item).__name__} in "
-        if isinstance(item, str):
-            remedy = about_entry(item, entries, self.decimal) or remedy
-            shown = f" ({item[:40]!r} in "
-        return RowTypeError(told, shown, Row(int(rows[place])), ")", argument=name, remedy=remedy)
-
-    def about_commas(self, names: Sequence[str]) -> str:
-        """Which columns hold texts that look like numbers with commas, and what to do; empty if none does."""
-        found: dict[str, str] = {}
-        entries: list[Any] = []
-        for name in names:
-            if self.decimal == "." and not self.is_numeric(name) and not self.holds_lists(name):
-                column: list[Any] = self._column(name).to_numpy()[~self.missing(name)].tolist()
-                if text := commas_in(column):
-                    found[name] = text
-                    entries.extend(column)
-        if not found:
-            return ""
-        first = next(iter(found.values()))
-        hold = f"hold{'s' if len(found) == 1 else ''} texts, such as {first[:40]!r}"
-        return f"{shown_names(list(found))} {hold}: {about_comma(first, entries)}"
+            return TypeError(f"{problem}; convert it to numbers first")
+        entry = entries[place]
+        shown = f" (of type {type(entry).__name__} in "
+        if isinstance(entry, str):
+            remedy = about_entry(entry, entries, self.decimal) or remedy
+            shown = f" ({entry[:40]!r} in "
+        return RowTypeError(problem, shown, Row(int(rows[place])), ")", argument=name, remedy=remedy)
 
     def labels(self, name: str) -> NDArray:
-        """A column as labels: numbers and truth values as they are, texts and categories by their names."""
+        """Return a column as labels: numbers and truth values as they are, texts and categories by name."""
         self._refuse_missing([name], self.missing(name)[:, None])
-        column = by_its_clocks(self._column(name))
-        values: NDArray = column.to_numpy()
+        values: NDArray = by_its_clocks(self._column(name)).to_numpy()
         if values.dtype.kind in "biufmM":
             return values
         items: list[Any] = values.tolist()
-        if all(isinstance(item, str) for item in items):
-            return np.asarray(items, dtype=np.str_)
-        if all(isinstance(item, (bool, np.bool_)) for item in items):
-            return np.asarray(items, dtype=np.bool_)
-        if column.dtype.is_numeric() or all(isinstance(x, (int, float, np.number)) for x in items):
+        for kinds, dtype in (
+            (str, np.str_),
+            ((bool, np.bool_), np.bool_),
+            ((int, float, np.number), np.float64),
+        ):
+            if all(isinstance(item, kinds) for item in items):
+                return np.asarray(items, dtype=dtype)
+        if self.is_numeric(name):
             return values.astype(np.float64)
         kinds = sorted({type(item).__name__ for item in items})
         raise TypeError(
@@ -236,41 +202,31 @@ class Table:
             "name another column, or convert it first"
         )
 
-    def texts(self, name: str) -> set[str]:
-        """All different texts of a column; none where it holds something else."""
-        if self.is_numeric(name) or self.holds_lists(name):
-            return set()
-        found: list[Any] = self._column(name).unique().to_list()
-        return {item for item in found if isinstance(item, str) and not _no_value(item)}
-
-    # -- what is missing -----------------------------------------------------------------------
+    # -- missing values ------------------------------------------------------------------------
 
     def missing(self, name: str) -> NDArray:
-        """Where a column has no value, ``(n,)``: null, NaN, a list with one of them, or an empty text."""
+        """Mark rows without a value, ``(n,)``: null, NaN, a list with one of them, or an empty text."""
         column = self._column(name)
-        found = np.asarray(column.is_null().to_numpy(), dtype=np.bool_)
+        null = np.asarray(column.is_null().to_numpy(), dtype=np.bool_)
         if column.dtype.is_float():
-            return found | np.isnan(column.to_numpy().astype(np.float64))
+            return null | np.isnan(column.to_numpy().astype(np.float64))
         if column.dtype.is_numeric():
-            return found
-        items: list[Any] = column.to_numpy().tolist()
-        return found | np.asarray([_no_value(x) for x in items], dtype=np.bool_)
+            return null
+        return null | np.asarray([_no_value(x) for x in column.to_numpy().tolist()], dtype=np.bool_)
 
     def _refuse_missing(self, names: Sequence[str], missing: NDArray) -> None:
-        if not missing.any():
-            return
-        counts = missing.sum(axis=0)
-        columns = np.flatnonzero(counts)
         rows = np.flatnonzero(missing.any(axis=1))
-        found = {names[k]: int(counts[k]) for k in columns.tolist()}
-        raise missing_values(found, len(rows), len(missing), int(rows[0]))
+        if len(rows):
+            counts = dict(zip(names, missing.sum(axis=0).tolist(), strict=True))
+            by_column = {name: count for name, count in counts.items() if count}
+            raise missing_values(by_column, len(rows), len(missing), int(rows[0]))
 
     def refuse_missing(self, names: Sequence[str]) -> None:
-        """Refuse rows in which one of some columns has no value, with how many there are, and where."""
+        """Raise if columns have rows without a value, with their number and the first."""
         self._refuse_missing(names, np.column_stack([self.missing(name) for name in names]))
 
     def kept(self, rows: NDArray) -> Any:
-        """The frame with the rows where `rows` holds, in its own library."""
+        """Return the frame with the rows for which `rows` holds, in its own library."""
         mask: Any = rows.tolist()
         return self._frame.filter(mask).to_native()
 
@@ -278,9 +234,9 @@ class Table:
 def missing_values(
     by_column: Mapping[str, int], rows: int, total: int, first: int, *, so_far: bool = False
 ) -> MissingValuesError:
-    """The error about rows without a value: how many there are, in which columns, and where the first is.
+    """Make the error about rows without a value: their number, columns, and the first row.
 
-    `so_far` says that more rows may follow the `total` that were looked at.
+    With `so_far`, more rows may follow the `total` that were read.
     """
     looked = f"the first {total}" if so_far else str(total)
     where = ", ".join(f"{name!r} ({count})" for name, count in list(by_column.items())[:_SHOWN])
@@ -293,6 +249,17 @@ def missing_values(
     )
 
 
+def _refuse_infinite(values: NDArray, name: str, what: str) -> None:
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        raise RowError(
+            f"column {name!r} must hold {what}: found {values[tuple(bad[0])]} in ",
+            Row(int(bad[0, 0])),
+            argument=name,
+            remedy="check the model's output",
+        )
+
+
 def _no_value(x: Any) -> bool:
     if isinstance(x, str):
         return not x.strip()
@@ -302,7 +269,7 @@ def _no_value(x: Any) -> bool:
 
 
 def shown_names(names: Sequence[str], most: int = _SHOWN) -> str:
-    """A few names for an error, and how many there are more.
+    """Write the first names for an error, and the number of further ones.
 
     Examples
     --------
@@ -311,25 +278,3 @@ def shown_names(names: Sequence[str], most: int = _SHOWN) -> str:
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more
-
-
-def _distinct_names(native: Any) -> list[str]:
-    given = getattr(native, "column_names", None)
-    if type(native).__name__ == "LazyFrame":
-        raise TypeError("a LazyFrame cannot be asked for its values: collect it into a data frame first")
-    names = [str(name) for name in list(native.columns if given is None else given)]
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(
-            f"the name of a column must occur once: found {shown_names(twice)} more than once; rename columns"
-        )
-    return names
-
-
-def _narwhals() -> Any:
-    try:
-        return importlib.import_module("narwhals")
-    except ImportError:
-        raise ImportError(
-            "data frames are looked at through narwhals, which is not installed: pip install 'wellcal[cli]'"
-        ) from None

@@ -1,8 +1,7 @@
-"""Labels of cases: the index of a column or data frame, by which it is known what belongs together.
+"""Labels of cases: index labels, by which rows belong together, and columns of group labels.
 
-Objects of pandas have an index, and so has an xarray along its first dimension where that has a coordinate.
-Neither library is imported here: an object that is one of theirs brings it along. Arrays, lists and other
-data frames have no labels, and are taken by position.
+Objects of pandas have an index, and so has an xarray along its first dimension if that has a coordinate.
+Neither library is imported here. Arrays, lists and other frames have no index, and are taken by position.
 """
 
 from __future__ import annotations
@@ -12,14 +11,16 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.checks import check_same_length, is_missing, label_array
+from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
+from wellcal._arrays.row_errors import Row, RowError
 
 Labels: TypeAlias = Any
 """An index of pandas: one label for each case."""
 
 
 def labels_of(x: Any) -> Labels | None:
-    """The index of `x`; None where it has none.
+    """Return the index of `x`; None without one.
 
     Examples
     --------
@@ -38,7 +39,7 @@ def labels_of(x: Any) -> Labels | None:
 
 
 def in_order_of(labels: Labels | None, x: Any, name: str, other: str) -> Any:
-    """`x` with its rows in the order of `labels`; as it is where one of the two has none.
+    """Return `x` with its rows in the order of `labels`; unchanged if either has no labels.
 
     Parameters
     ----------
@@ -47,75 +48,110 @@ def in_order_of(labels: Labels | None, x: Any, name: str, other: str) -> Any:
     x
         Anything with a row for each case.
     name, other
-        What errors call `x`, and whoever has the `labels`.
+        Names of `x` and of the owner of `labels` in errors.
 
     Raises
     ------
     ValueError
-        Where the labels are not the same, or are not distinct and in another order.
+        If the labels differ, or are not distinct and in another order.
     """
     own = None if labels is None else labels_of(x)
     if own is None or same_labels(own, labels):
         return x
-    by_position = (
-        f"give {name}.{_without_index(x)} if its rows are in the order of {other}, or both the same index"
-    )
-    return take_cases(x, _positions(own, name, labels, other, by_position))
-
-
-def _without_index(x: Any) -> str:
-    return "with_index(None)" if hasattr(x, "with_index") else "to_numpy()"
+    plain = "with_index(None)" if hasattr(x, "with_index") else "to_numpy()"
+    remedy = f"give {name}.{plain} if its rows are in the order of {other}, or both the same index"
+    for index, owner in ((own, name), (labels, other)):
+        if not index.is_unique:
+            raise ValueError(
+                f"the indexes of {name} and {other} differ, and that of {owner} has the label "
+                f"{shown_label(index[index.duplicated()][0])} twice, so that rows cannot be matched; {remedy}"
+            )
+    lengths = "" if len(own) == len(labels) else f" (they have {len(own)} and {len(labels)} rows)"
+    for index, wanted, owner in ((own, labels, name), (labels, own, other)):
+        absent = np.flatnonzero(np.asarray(index.get_indexer(wanted)) < 0)
+        if len(absent):
+            count = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
+            raise ValueError(
+                f"the indexes of {name} and {other} do not hold the same labels{lengths}: "
+                f"{shown_label(wanted[int(absent[0])])} is not in that of {owner}{count}; {remedy}"
+            )
+    return take_cases(x, np.asarray(own.get_indexer(labels)))
 
 
 def same_labels(a: Labels, b: Labels) -> bool:
-    """Whether two indexes hold the same labels in the same order."""
+    """True if two indexes hold the same labels in the same order."""
     return a is b or bool(a.equals(b))
 
 
 def take_cases(x: Any, positions: NDArray) -> Any:
-    """Rows of an object that has labels."""
+    """Take rows of an object that has labels."""
     if hasattr(x, "iloc"):
         return x.iloc[positions]
     return x.isel({x.dims[0]: positions}) if hasattr(x, "isel") else x[positions]
 
 
 def labelled_rows(rows: NDArray, labels: Labels) -> Any:
-    """Rows of numbers as a data frame of pandas with these labels."""
+    """Make a data frame of pandas from rows of numbers and their labels."""
     return sys.modules["pandas"].DataFrame(rows, index=labels)
 
 
-def _positions(own: Labels, name: str, labels: Labels, other: str, by_position: str) -> NDArray:
-    for index, who in ((own, name), (labels, other)):
-        if not index.is_unique:
-            twice = index[index.duplicated()][0]
-            raise ValueError(
-                f"the indexes of {name} and {other} differ, and that of {who} has the label "
-                f"{shown_label(twice)} twice, so that rows cannot be matched; {by_position}"
-            )
-    lengths = "" if len(own) == len(labels) else f" (they have {len(own)} and {len(labels)} rows)"
-    for index, missing, where in ((own, labels, name), (labels, own, other)):
-        absent = np.flatnonzero(np.asarray(index.get_indexer(missing)) < 0)
-        if len(absent):
-            count = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
-            raise ValueError(
-                f"the indexes of {name} and {other} do not hold the same labels{lengths}: "
-                f"{shown_label(missing[int(absent[0])])} is not in that of {where}{count}; {by_position}"
-            )
-    return np.asarray(own.get_indexer(labels))
-
-
 def shown_label(label: Any) -> str:
-    """A label as errors show it."""
+    """Write a label for an error."""
     return repr(cast("Any", label).item() if isinstance(label, np.generic) else label)
 
 
 def common_labels(named: dict[str, Any]) -> tuple[Labels | None, dict[str, Any]]:
-    """Labels that several objects share, and the objects in their order: that of the first that has any."""
-    labels, first = None, ""
-    found: dict[str, Any] = {}
-    for name, x in named.items():
-        own = labels_of(x)
-        if labels is None and own is not None:
-            labels, first = own, name
-        found[name] = in_order_of(labels, x, name, first)
-    return labels, found
+    """Return labels that several objects share, and the objects in the order of the first that has any."""
+    first = next((name for name, x in named.items() if labels_of(x) is not None), "")
+    labels = labels_of(named.get(first))
+    return labels, {name: in_order_of(labels, x, name, first) for name, x in named.items()}
+
+
+def label_of_each(column: Any, argument: str, n: int, remedy: str) -> NDArray:
+    """Return labels or numbers ``(n,)``, and raise if one is missing.
+
+    Parameters
+    ----------
+    column
+        Labels as a user gave them.
+    argument
+        Their name in errors.
+    n
+        Number of predictions.
+    remedy
+        Advice for cases without a value.
+
+    Examples
+    --------
+    >>> label_of_each(["a", None], "groups", 2, "leave them out")
+    Traceback (most recent call last):
+    wellcal.RowError: groups has no value in row 1 (1 in all); leave them out
+    """
+    labels: NDArray = to_numpy(label_array(column, argument))
+    if labels.dtype.kind in "US" and not is_array(column):
+        labels = np.asarray(column, dtype=object)  # a list of texts may have gaps, which are not texts
+    if labels.ndim != 1:
+        raise ValueError(
+            f"{argument} must be 1-dimensional, one value for each case, found shape {labels.shape}"
+        )
+    check_same_length(len(labels), argument, n, "predictions")
+    absent = labels != labels if labels.dtype.kind != "O" else np.array([is_missing(x) for x in labels], bool)
+    rows = np.flatnonzero(absent)
+    if len(rows):
+        parts = (f"{argument} has no value in ", Row(int(rows[0])), f" ({len(rows)} in all)")
+        raise RowError(*parts, argument=argument, remedy=remedy)
+    return labels
+
+
+def sortable(labels: NDArray) -> NDArray:
+    """Return labels that have an order: texts if they are of several types.
+
+    Examples
+    --------
+    >>> sortable(np.array(["a", 1], dtype=object))
+    array(['a', '1'], dtype='<U1')
+    """
+    if labels.dtype.kind != "O":
+        return labels
+    kinds: set[type] = {type(label) for label in labels.tolist()}
+    return labels.astype(str) if len(kinds) > 1 or kinds <= {str} else np.asarray(labels.tolist())

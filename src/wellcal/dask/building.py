@@ -15,7 +15,7 @@ from wellcal.dask.partitioned import Cases, Partitioned, Task, cases_of, on
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters.registry import converted
 from wellcal.predictions.base import check_truth_first
-from wellcal.predictions.roles import from_columns, only_role, resolve
+from wellcal.predictions.column_roles import from_columns, only_role, resolve
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from wellcal.columns.selection import select
 from wellcal.dask.building import MadeOfColumns, Parts, Unmade
 from wellcal.dask.partitioned import Partitioned
 from wellcal.predictions.class_names import ordered_categories
-from wellcal.predictions.roles import only_role, resolve
+from wellcal.predictions.column_roles import only_role, resolve
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from wellcal._arrays.advice import advise
 from wellcal._arrays.namespaces import NDArray
-from wellcal.columns.group_labels import label_of_each
+from wellcal.columns.labels import label_of_each
 
 _FEW = 6  # units with signs below which p cannot fall under 0.05
 

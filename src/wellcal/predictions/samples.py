@@ -19,7 +19,7 @@ from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.draw_axes import draws_second, looks_transposed
 from wellcal.predictions.fields import family, parameter
 
-USUAL = ("draw_*", "draws_*", "sample_*", "samples_*", "s[0-9]*", "draws", "samples")
+USUAL = ("draw_*", "draws_*", "sample_*", "samples_*", "draws", "samples")
 """Names that columns of draws usually have."""
 
 

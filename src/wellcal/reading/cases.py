@@ -14,9 +14,8 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.columns.frames import MissingValuesError, Table, missing_values, shown_names
 from wellcal.columns.selection import Selection, apart, select
 from wellcal.predictions import Bernoulli, Predictions
-from wellcal.predictions.fitting import called_in_full
-from wellcal.predictions.guessing import guess_roles, target_columns
-from wellcal.predictions.roles import ColumnReading, known_roles, only_role, resolve
+from wellcal.predictions.column_roles import ColumnReading, known_roles, only_role, resolve
+from wellcal.predictions.role_inference import guess_roles, target_columns
 from wellcal.predictions.target_leakage import GROUPS, SEGMENTS
 from wellcal.reading.kinds import Kinds
 from wellcal.reading.label_kinds import class_targets
@@ -88,8 +87,8 @@ def as_cases(
         Whether rows are dropped in which one of these columns has no value, rather than refused.
     normalise
         Whether probabilities of classes are divided by their sum, which rounding to a few digits has moved
-        from 1; sums that are further off than 0.01, and than rounding of so many classes to the decimals that
-        they show can take them (half a unit of the last for each, 0.1 at most), are refused all the same.
+        from 1; sums that are further off than 0.01, and than rounding of so many classes to two decimals can
+        take them (0.005 for each, 0.1 at most), are refused all the same.
     roles
         One role of columns, as in :func:`wellcal.as_predictions`, with options of its family; where there is
         none it is guessed.
@@ -122,7 +121,7 @@ def taken_cases(
     used = list(dict.fromkeys([*targets.names, *found.columns, *further.values(), *beside]))
     words: Mapping[str, str] = others if isinstance(others, Mapping) else {}
     weights = [column for name, column in further.items() if words.get(name, "").lstrip("-") == "weights"]
-    if any(table.texts(column) for column in weights):
+    if weights:
         table.numbers_or_nan(weights)  # an error that says where, and what the entry looks like
     if not drop_missing:
         try:
@@ -358,7 +357,6 @@ def found_columns(
         raise ValueError(
             f"column {both!r} is both the target and part of the predictions; name other columns"
         )
-    found = called_in_full(table, targets.names, found)
     return targets, found.normalised() if normalise else found
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from wellcal.columns.column_names import TRUTH, only_texts
 from wellcal.columns.number_texts import SAYS_MISSING, number_of
 from wellcal.columns.selection import Selection
-from wellcal.predictions.roles import ColumnReading
+from wellcal.predictions.column_roles import ColumnReading
 from wellcal.reading.errors import library
 from wellcal.reading.spellings import in_codes
 
@@ -22,7 +22,7 @@ def class_targets(targets: Selection, found: ColumnReading) -> dict[str, tuple[s
     Examples
     --------
     >>> from wellcal.columns.selection import select
-    >>> from wellcal.predictions.roles import resolve
+    >>> from wellcal.predictions.column_roles import resolve
     >>> names = ["y", "p_250", "p_V27"]
     >>> class_targets(select(names, "y", "target"), resolve(names, "probs", "p_*"))
     {'y': ('250', 'V27')}

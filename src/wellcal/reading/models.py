@@ -11,7 +11,7 @@ from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import NDArray
 from wellcal.columns.frames import Table
 from wellcal.predictions import Predictions
-from wellcal.predictions.roles import ColumnReading
+from wellcal.predictions.column_roles import ColumnReading
 from wellcal.reading.cases import OTHER_COLUMNS, found_columns, further_columns, kinds_of, taken_cases
 from wellcal.reading.missing import drop_missing as without_missing
 from wellcal.reading.places import among_kept, naming_file

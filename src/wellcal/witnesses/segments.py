@@ -16,7 +16,7 @@ from wellcal._arrays.round_numbers import cut_text, round_number
 from wellcal._arrays.row_errors import Row, RowError
 from wellcal.columns.dates import by_its_clocks, date_text, dates_in_words, read_dates, round_date, with_dates
 from wellcal.columns.frames import Table, is_frame
-from wellcal.columns.group_labels import label_of_each, sortable
+from wellcal.columns.labels import label_of_each, sortable
 from wellcal.witnesses.axes import ranked_rows
 from wellcal.witnesses.summaries import Cases
 

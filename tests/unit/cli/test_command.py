@@ -13,7 +13,7 @@ import pytest
 
 import wellcal
 from wellcal.cli.group import COMMANDS
-from wellcal.predictions.roles import known_roles
+from wellcal.predictions.column_roles import known_roles
 
 from ...processes import run_python
 

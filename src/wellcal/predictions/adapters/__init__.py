@@ -142,7 +142,9 @@ def as_predictions(obj: object, X: Any = None, /, **roles: Any) -> Predictions:
 
         return from_model(obj, X)
     if roles:
-        from wellcal.predictions.roles import from_columns  # it needs all families, and is seldom needed
+        from wellcal.predictions.column_roles import (
+            from_columns,  # it needs all families, and is seldom needed
+        )
 
         return from_columns(obj, roles)
     return converted(obj)

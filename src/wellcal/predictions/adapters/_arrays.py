@@ -8,6 +8,7 @@ import numpy as np
 
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.namespaces import has, is_array, namespace
+from wellcal._arrays.row_errors import retell
 from wellcal.columns.frames import is_frame
 from wellcal.columns.labels import labels_of
 from wellcal.predictions import (
@@ -70,11 +71,12 @@ def _from_frame(frame: Any) -> Predictions:
         named = column_names(frame) is not None or labels_of(frame) is not None
         return Categorical(frame if named else plain_array(frame, "predictions"))
     except (TypeError, ValueError) as error:
-        from wellcal.predictions.guessing import proposed_role  # it needs all families
+        from wellcal.predictions.role_inference import proposed_role  # imports all families
 
         role = proposed_role(frame)
         if not role:
-            raise
+            remedy = "if not all columns are classes, name those that are: as_predictions(frame, probs=[...])"
+            retell(error, more=remedy)
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(
             f"a data frame without a role holds a column of probabilities for each class, and this one does "

@@ -150,7 +150,7 @@ def converted_argument(obj: object, name: str) -> Predictions:
     >>> from wellcal.predictions.adapters import as_predictions
     >>> converted_argument([0.5, 1.5], "pred")
     Traceback (most recent call last):
-    wellcal.RowError: pred: probs must lie in [0, 1] in row 1: found 1.5; check its values and units
+    wellcal.RowError: pred: probs must lie in [0, 1] in row 1: found 1.5; point predictions have no ...
     """
     if is_predictions(obj):
         return cast("Predictions", obj)

@@ -1,0 +1,332 @@
+"""Roles of columns inferred from their names, and roles as they are written on a command line.
+
+Names decide. Where they leave a choice, or say nothing, the error says how to name the role.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from wellcal._arrays.checks import one_of
+from wellcal.columns.column_names import level_of
+from wellcal.columns.frames import Table, shown_names
+from wellcal.columns.number_texts import says_number
+from wellcal.columns.selection import listed, select
+from wellcal.predictions.column_roles import ColumnReading, Role, known_roles, resolve, rounding_of_sums
+from wellcal.predictions.fields import Parameter
+from wellcal.predictions.samples import Samples
+
+TARGETS = ("y", "y_true", "target", "label", "actual")
+"""Names that columns of targets usually have."""
+
+_LIKELY = {"class", "count", "obs", "observed", "outcome", "response", "result", "true", "truth"} | {*TARGETS}
+_NUMBERED = f"({'|'.join(TARGETS)})_?[0-9]+"
+_POINTS = ("pred", "y_pred")  # predictions by a single number: means, if there is a spread as well
+_MOST_READINGS = 20
+
+Reading = tuple[dict[str, Any], ColumnReading]
+"""A role as it is given, and the columns that it stands for."""
+
+
+@dataclass(frozen=True)
+class GuessedRoles:
+    """Roles of columns that :func:`guess_roles` proposes.
+
+    Parameters
+    ----------
+    target
+        The column of targets; several, as a tuple, for vectors.
+    roles
+        The role of the predictions: ``wc.as_predictions(frame, **guess.roles)``.
+    unused
+        Columns that are neither.
+
+    Examples
+    --------
+    >>> import pandas as pd, wellcal as wc
+    >>> wc.guess_roles(pd.DataFrame({"y": [2, 3], "rate": [1.5, 2.5], "id": [1, 2]}))
+    GuessedRoles(target='y', roles={'poisson': 'rate'}, unused=('id',))
+    """
+
+    target: str | tuple[str, ...]
+    roles: dict[str, Any]
+    unused: tuple[str, ...]
+    _words: str = field(default="", repr=False)
+
+    def words(self) -> str:
+        """Describe the roles in words, to be shown before they are used."""
+        left = f"; not used: {shown_names(self.unused)}" if self.unused else ""
+        targets = self.target if isinstance(self.target, str) else ", ".join(self.target)
+        return f"target: {targets}; {self._words}{left}"
+
+    def __str__(self) -> str:
+        return self.words()
+
+
+def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> GuessedRoles:
+    """Say which columns look like targets and predictions, by their names.
+
+    Targets are called y, y_true, target, label or actual; vectors y_0, y_1 and so on. Predictions are columns
+    with the usual names of a family's parameters: mu and sigma (mean, loc; sd, std, scale), p_* (prob_*,
+    probs_*, proba_*), q* with levels, draw_* (sample_*; a column of lists called draws or samples), rate
+    (lambda), p (prob, probs, proba, probability), in small letters or large; for vectors mu_* and sigma_*, or
+    mu_* and cov_*. Without such a column, y_std stands for std, y_prob for prob and so on, and pred or y_pred
+    for a mean that has a spread. Columns that are called by the classes are probabilities if they contain all
+    targets and their sums are one, up to rounding. If two readings are possible, or none is, the error says
+    so, and nothing is chosen. A family that derives from another, with the same parameters, is not guessed.
+
+    Parameters
+    ----------
+    frame
+        A data frame of pandas, polars or pyarrow.
+    target
+        The column of targets, or columns of vectors, if they are known.
+
+    Examples
+    --------
+    >>> import pandas as pd, wellcal as wc
+    >>> frame = pd.DataFrame({"id": [1, 2], "y": [0.3, 1.2], "mu": [0.0, 1.0], "sigma": [1.0, 2.0]})
+    >>> guess = wc.guess_roles(frame)
+    >>> print(guess)
+    target: y; normal: loc = mu, scale = sigma; not used: 'id'
+    >>> wc.as_predictions(frame, **guess.roles)
+    <Normal: 2 predictions>
+    """
+    table = Table(frame)
+    if not len(table):
+        raise ValueError("the data frame has no rows: at least one is needed")
+    targets = select(table.names, target_columns(table) if target is None else target, "target").names
+    rest = [name for name in table.names if name not in targets]
+    readings = _readings(table, rest, len(targets) > 1) or _called_by_classes(table, targets, rest)
+    if not readings:
+        raise ValueError(
+            "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
+            f"or rate; the columns are {shown_names(table.names, 12)}; say it, e.g. normal=('mu', 'sigma'), "
+            "probs=['no', 'yes'] or samples='s0:s99'"
+        )
+    if len(readings) > 1:
+        choices = " or ".join(f"[{reading.words()}]" for _, reading in readings[:4])
+        more = f" or {len(readings) - 4} more" if len(readings) > 4 else ""
+        example = _argument(readings[0][0])
+        raise ValueError(f"the columns can be read as {choices}{more}; say which, e.g. {example}")
+    roles, reading = readings[0]
+    if numbers := [name for name in reading.columns if not table.holds_lists(name)]:
+        table.numbers_or_nan(numbers)
+    unused = tuple(name for name in rest if name not in reading.columns)
+    return GuessedRoles(targets if len(targets) > 1 else targets[0], roles, unused, reading.words())
+
+
+def target_columns(table: Table) -> str | tuple[str, ...]:
+    """Return the column with the name of a target, or numbered ones; raise if none is clear."""
+    named = [name for name in table.names if name.lower() in TARGETS]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        choices = " or ".join(map(repr, named))
+        raise ValueError(f"the targets may be {choices}; say which, e.g. target={named[0]!r}")
+    numbered = [name for name in table.names if re.fullmatch(_NUMBERED, name.lower())]
+    if len(numbered) > 1 and len({name.rstrip("0123456789") for name in numbered}) == 1:
+        return tuple(numbered)
+    likely = next((name for name in table.names if _LIKELY & set(re.split(r"[^a-z]+", name.lower()))), None)
+    raise ValueError(
+        f"no column is called {', '.join(TARGETS[:-1])} or {TARGETS[-1]}; the columns are "
+        f"{shown_names(table.names, 12)}; say which holds the targets with target="
+        + ("" if likely is None else f"{likely!r}, if it is that one")
+    )
+
+
+def proposed_role(frame: object) -> str:
+    """Return the role that names of columns suggest, and how to give it; "" if they say nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> proposed_role(pd.DataFrame({"mu": [0.0], "sigma": [1.0]}))
+    "[normal: loc = mu, scale = sigma], which is as_predictions(frame, normal=('mu', 'sigma'))"
+    """
+    try:
+        table = Table(frame)
+    except (ImportError, TypeError, ValueError):
+        return ""
+    return "; or ".join(
+        f"[{reading.words()}], which is as_predictions(frame, {_argument(roles)})"
+        for vectors in (False, True)
+        for roles, reading in _readings(table, table.names, vectors)
+        if "probs" not in roles or len(reading.columns) < len(table.names)  # else it was read as that
+    )
+
+
+def _argument(roles: Mapping[str, Any]) -> str:
+    """Write a role as an argument; draws ``s_0`` to ``s_9`` as a range."""
+    ((keyword, value),) = roles.items()
+    if isinstance(value, list) and len(value) > 2:
+        text = f"{value[0]}:{value[-1]}"
+        with suppress(ValueError):
+            value = text if list(select(value, text, keyword).names) == value else value
+    return f"{keyword}={value!r}"
+
+
+# -- by names ------------------------------------------------------------------------------------------
+
+
+def _readings(table: Table, columns: Sequence[str], vectors: bool) -> list[Reading]:
+    """All roles that the names of columns fit."""
+    return [
+        ({role.keyword: value}, resolve(table.names, role.keyword, value))
+        for role in known_roles().values()
+        if role.declared and _of_vectors(role) == vectors
+        for value in _values(role, columns, table)
+    ]
+
+
+def _of_vectors(role: Role) -> bool:
+    """True if targets are vectors: a parameter is one, and stands neither for classes nor for draws."""
+    if role.of_roles or issubclass(role.family, Samples):
+        return False
+    return any(role.parameters[name].ndim > 1 and not role.parameters[name].named for name in role.needed)
+
+
+def _values(role: Role, columns: Sequence[str], table: Table) -> list[Any]:
+    """Values of a role that the names of columns fit, as `resolve` takes them."""
+    patterns = _of_vectors(role)  # the parts that stars stand for tell which columns belong together
+    candidates = [_candidates(role.parameters[name], columns, table, patterns) for name in role.needed]
+    if role.of_roles:
+        return []
+    chosen = itertools.islice(itertools.product(*candidates), _MOST_READINGS)
+    return [values[0] if len(values) == 1 else values for values in chosen]
+
+
+def _candidates(spec: Parameter, columns: Sequence[str], table: Table, patterns: bool) -> list[Any]:
+    """Columns that may be this parameter: single ones, or several with one beginning."""
+    lists = {name for name in columns if name.lower() in spec.usual and table.holds_lists(name)}
+    if spec.ndim == 1:
+        usual = [name for name in columns if name.lower() in spec.usual and name not in lists]
+        return usual or [name for name in columns if _second_choice(name.lower(), spec)]
+    found: list[Any] = sorted(lists)
+    for begin in (glob[:-1] for glob in spec.usual if glob.endswith("*")):
+        many = [name for name in columns if name.lower().startswith(begin) and len(name) > len(begin)]
+        many = [name for name in many if spec.named != "levels" or level_of(name) is not None]
+        written = sorted({f"{name[: len(begin)]}*" for name in many})
+        if len(many) > 1:
+            as_globs = patterns or spec.named == "classes"
+            found.append(many if not as_globs else written[0] if len(written) == 1 else written)
+    return found
+
+
+def _second_choice(name: str, spec: Parameter) -> bool:
+    of_target = name.startswith("y_") and name.removeprefix("y_") in spec.usual
+    return of_target or (name in _POINTS and "mean" in spec.usual)
+
+
+# -- by classes ----------------------------------------------------------------------------------------
+
+
+def _called_by_classes(table: Table, targets: Sequence[str], rest: list[str]) -> list[Reading]:
+    """Probabilities in columns that are called as the targets are, or in all columns.
+
+    That is what ``pd.DataFrame(classifier.predict_proba(X), columns=classifier.classes_)`` has. The data
+    confirm it: all targets are among the names, and sums are one up to rounding. Missing values are ignored.
+    """
+    if len(targets) > 1 or table.holds_lists(targets[0]):
+        return []
+    there = Table(table.kept(~table.missing(targets[0])))
+    try:
+        y = there.labels(targets[0])
+    except TypeError:
+        return []
+    labels, numeric = set(map(str, y.tolist())), y.dtype.kind in "iuf"
+    called = [name for name in rest if name in labels or (numeric and says_number(name))]
+    for names in (called, rest):
+        if len(names) < 2 or not labels or not _are_among(labels, names):
+            continue
+        if names is rest and not all(map(table.is_numeric, names)):
+            continue
+        rows = table.numbers_or_nan(names)
+        rows = rows[~np.isnan(rows).any(axis=1)]
+        gaps = np.abs(rows.sum(axis=1) - 1.0)
+        if len(rows) and (rows >= 0.0).all() and gaps.max() <= rounding_of_sums(len(names)):
+            return [({"probs": names}, resolve(table.names, "probs", names))]
+    return []
+
+
+def _are_among(labels: set[str], names: list[str]) -> bool:
+    numbers = {float(name) for name in names if says_number(name)}
+    return all(label in names or (says_number(label) and float(label) in numbers) for label in labels)
+
+
+# -- as texts ------------------------------------------------------------------------------------------
+
+
+def role_from_text(keyword: str, text: str) -> Any:
+    """Read the value of a role as it is written on a command line.
+
+    Columns are separated by commas, the parameters of families of vectors by semicolons, and the parts of a
+    mixture by plus signs, each with its weight after an at sign. A number stands for all rows. A name with a
+    comma in it stands in quotation marks.
+
+    Examples
+    --------
+    >>> role_from_text("student_t", "5,mu,sigma"), role_from_text("probs", "p_*")
+    ((5.0, 'mu', 'sigma'), ['p_*'])
+    >>> role_from_text("normal", '"yield, kg",sigma')
+    ('yield, kg', 'sigma')
+    >>> role_from_text("quantiles", "0.1=low,0.9=high")
+    {0.1: 'low', 0.9: 'high'}
+    >>> role_from_text("diagonal_normal", "mu_*;1")
+    (['mu_*'], 1.0)
+    >>> role_from_text("mixture", "normal:m1,s1@w1 + normal:m2,s2@w2")[1]
+    {'normal': ('m2', 's2'), 'weight': 'w2'}
+    """
+    role = known_roles()[one_of(keyword, "role of columns", known_roles())]
+    if role.of_roles:
+        return [_part(item) for item in text.split("+")]
+    specs = [role.parameters[name] for name in role.needed]
+    entries = listed(text)
+    if all(spec.ndim == 1 for spec in specs):
+        values = tuple(map(_number_or_name, entries))
+        return values[0] if len(values) == 1 else values
+    if len(specs) == 1:
+        by_level = specs[0].named == "levels" and all("=" in entry for entry in entries)
+        return _levels(entries, keyword) if by_level else entries
+    if ";" not in text:
+        form = ";".join(f"{name}_*" for name in role.needed)
+        raise ValueError(
+            f"{keyword} takes {role.takes()}; write a semicolon between them, such as '{form}', found "
+            f"{text!r}"
+        )
+    groups = [listed(group) for group in text.split(";")]
+    numbers = [_number_or_name(group[0]) if len(group) == 1 else "" for group in groups]
+    return tuple(
+        number if isinstance(number, float) else group for number, group in zip(numbers, groups, strict=True)
+    )
+
+
+def _levels(entries: list[str], keyword: str) -> dict[float, str]:
+    pairs = [entry.partition("=") for entry in entries]
+    for level, _, _ in pairs:
+        if not says_number(level):
+            raise ValueError(f"{keyword}: {level!r} is no level; write 0.1=low,0.9=high")
+    return {float(level): column.strip() for level, _, column in pairs}
+
+
+def _part(text: str) -> dict[str, Any]:
+    rest, _, weight = text.partition("@")
+    keyword, colon, columns = rest.strip().partition(":")
+    if not colon:
+        raise ValueError(f"a part of a mixture is written as normal:mu,sigma@weight, found {text.strip()!r}")
+    part: dict[str, Any] = {keyword.strip(): role_from_text(keyword.strip(), columns)}
+    return part | ({"weight": _number_or_name(weight.strip())} if weight.strip() else {})
+
+
+def _number_or_name(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
