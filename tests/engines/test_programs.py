@@ -15,7 +15,7 @@ import pytest
 
 import wellcal as wc
 from wellcal.engines import Tiled
-from wellcal.engines.structures import evened
+from wellcal.engines.jax_loop import evened
 from wellcal.expectations.bilinear import FiniteForm, WeightRows
 from wellcal.expectations.rules.elements import CLOSED_FORMS
 from wellcal.extend import Normals, Points, closed_form

@@ -401,7 +401,7 @@ def test_arrays_of_jax_tell_how_far_they_are(monkeypatch: pytest.MonkeyPatch) ->
     kernel = wc.default_kernel(PRED)
     programs: Any = {"kernel": kernel, "engine": Tiled(threads=1)}  # few pairs need none
     whole = wc.skce(y, pred, **programs).value
-    monkeypatch.setattr("wellcal.engines.scan.UNTOLD", 10_000)
+    monkeypatch.setattr("wellcal.engines.jax_loop.UNTOLD", 10_000)
     told = Recorder()
     found = wc.skce(y, pred, **programs, progress=impatient(told)).value
     assert float(found) == float(whole)

@@ -51,6 +51,7 @@ from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
 from wellcal._arrays.threads import MANY_CASES, one_blas_thread, usual_threads
 from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
+from wellcal.engines.jax_loop import evened, scan_blocks, scan_tiles
 from wellcal.engines.mixed import (
     AUTO_ERROR,
     AUTO_FROM,
@@ -62,8 +63,6 @@ from wellcal.engines.mixed import (
 )
 from wellcal.engines.pieces import PAIRS, Piece
 from wellcal.engines.reductions import RowAccumulator, Sums
-from wellcal.engines.scan import scan_blocks, scan_tiles
-from wellcal.engines.structures import evened
 from wellcal.engines.torch_pairs import tensor_sums
 from wellcal.expectations.bilinear import Form
 from wellcal.kernels.base import calls_user_function

@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import combinations_with_replacement
 from operator import add
 from typing import Any, cast
@@ -148,7 +148,8 @@ def _with_gradient(problem: Problem) -> Sums | None:
     if problem.n < _DIFFERENTIATED_FROM or not is_constant(problem.kernel):
         return None
     exact = differentiable_features(problem, budget.device)
-    if exact is None or pair_terms(exact) is None:
+    terms = None if exact is None else pair_terms(exact)
+    if exact is None or terms is None:
         return None
     everything = Span(0, problem.n)
     whole = Piece(Span(0, 1), problem.n, everything, everything)
@@ -161,15 +162,17 @@ def _with_gradient(problem: Problem) -> Sums | None:
         return h.sum(), h.detach().sum(dim=1)
 
     problem.kept["tensors"] = {}
-    total, rows = sum_with_gradient(exact, pieces, exact.n * (exact.n - 1) // 2, sums, _sums_and_slopes)
+    total, rows = sum_with_gradient(
+        exact, pieces, exact.n * (exact.n - 1) // 2, sums, partial(_sums_and_slopes, terms)
+    )
     return Sums(total, to_numpy(rows))
 
 
-def _sums_and_slopes(problem: Problem) -> tuple[Array, Array, list[Array | None]]:
+def _sums_and_slopes(terms: Sequence[PairTerm], problem: Problem) -> tuple[Array, Array, list[Array | None]]:
     """Total, sums of cases, and derivatives of the total by all arrays of a problem, in closed form."""
     sums: list[Array] = []
     slopes: list[Array | None] = []
-    for term, own, rows in zip(problem.terms, pair_terms(problem) or (), problem.rows, strict=True):
+    for term, own, rows in zip(problem.terms, terms, problem.rows, strict=True):
         of_cases, by_features, by_points = pair_gradients(own)
         sums.append(of_cases)
         features, points = rows.on_targets.weights, _points(term.on_predictions, rows)
