@@ -126,7 +126,7 @@ def test_vectors_as_support() -> None:
         one = wp.Categorical(PROBS, support=support[:, k])
         assert_allclose(pred.interquartile_range()[:, k], one.interquartile_range())
     for method in (pred.cdf, pred.quantile):
-        with pytest.raises(TypeError, match="support of vectors has no"):
+        with pytest.raises(TypeError, match="Categorical of vectors has no"):
             method(0.5)
     with pytest.raises(ValueError, match="not among the classes in row 0"):
         pred.check_targets(np.zeros((5, 2)))

@@ -78,7 +78,7 @@ def test_samples_of_vectors() -> None:
     drawn = pred.sample(0)
     assert all(any(np.array_equal(drawn[i], value) for value in values[i]) for i in range(N))
     for method in (pred.cdf, pred.quantile):
-        with pytest.raises(TypeError, match="Samples of vectors have no"):
+        with pytest.raises(TypeError, match="Samples of vectors has no"):
             method(0.5)
 
 

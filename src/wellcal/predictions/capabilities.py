@@ -118,7 +118,10 @@ class Distributions:
             usable = self.event_shape == () and self.supports("quantile")
             remedy = "define quantile or interquartile_range, or give a kernel with a length scale"
             return None if usable else f"{name} has no interquartile range; {remedy}"
-        return None if callable(getattr(cls, what, None)) else f"{name} has no {what}"
+        if not callable(getattr(cls, what, None)):
+            return f"{name} has no {what}"
+        scalar = what not in ("cdf", "quantile", "upper_quantile") or self.event_shape == ()
+        return None if scalar else f"{name} of vectors has no {what}: only scalar targets have one"
 
     def require(self, what: str) -> None:
         """Raise TypeError, with the reason, where these predictions lack a method."""

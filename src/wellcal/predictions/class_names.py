@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from wellcal._arrays.checks import is_missing, label_array, plain_array, real_ar
 from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
 from wellcal._arrays.ownership import own_copy
 from wellcal.columns.frames import shown_names
-from wellcal.columns.number_texts import says_number
 
 _SHOWN = 6  # names that an error lists
 _WRITTEN = ("nan", "None")  # what NumPy makes of missing labels in a list of texts
@@ -23,9 +21,7 @@ NUMBERS_WANTED = "give the numbers that classes stand for as support=, or of col
 
 
 def is_ordered(predictions: Any) -> bool:
-    """Whether classes are grades in an order: those that have a number each.
-
-    Of a mixture the parts say it.
+    """True if classes are grades in an order: those that have a number each.
 
     Examples
     --------
@@ -33,9 +29,7 @@ def is_ordered(predictions: Any) -> bool:
     >>> is_ordered(wc.Categorical([[0.2, 0.8]], support=[1, 2])), is_ordered(wc.Bernoulli([0.2]))
     (True, False)
     """
-    while parts := getattr(predictions, "components", None):
-        predictions = parts[0]
-    support = getattr(predictions, "support", None)
+    support = getattr(predictions.parts[0], "support", None)
     return support is not None and np.ndim(support) == 1
 
 
@@ -172,9 +166,8 @@ def names_wanted(y: Any, name: str, count: int, family: str) -> str:
     grades = ordered_categories(y)
     categories = attribute(attribute(y, "dtype", y), "categories")
     known = sorted({str(x) for x in array.tolist()}) if categories is None else [str(x) for x in categories]
-    between = ", " if grades is None else " < "
-    shown = between.join(map(repr, known[:_SHOWN])) + (f"{between}..." if len(known) > _SHOWN else "")
-    has = f"{name} has the {'names' if grades is None else 'grades'} {shown}"
+    ordered = "names" if grades is None else "grades"
+    has = f"{name} has the {ordered} {_listed(known, ', ' if grades is None else ' < ')}"
     if len(known) > count:
         what = "two classes" if family == "Bernoulli" else f"{count} columns of probs"
         remedy = "Categorical(probs, classes=...) has a column for each of them"
@@ -195,60 +188,44 @@ def names_wanted(y: Any, name: str, count: int, family: str) -> str:
     )
 
 
-def about_strange(labels: list[Any], classes: list[Any], name: str) -> str:
-    """What else to say of labels that are no classes: they are missing, or classes are names of columns.
-
-    Texts may be one number with several classes, too.
+def class_hint(labels: NDArray, targets: NDArray, strange: NDArray, name: str) -> str:
+    """Return the hint of an error about `targets` of which some are `strange`: none of the classes.
 
     Examples
     --------
-    >>> about_strange([None], ["cat", "cow"], "y")
-    '; what is missing: drop its row of y and of the predictions'
-    >>> about_strange(["cow"], ["p_cat", "p_cow"], "y")
-    '; if these are names of columns, give as_predictions(frame, probs="p_*")'
-    >>> about_strange(["class_1"], [0, 1], "y")
-    "; if these are names of columns, give as_predictions(frame, probs=['class_0', 'class_1'])"
-    >>> about_strange(["dog"], ["p_cat", "p_cow"], "y"), about_strange(["1"], ["01", "02"], "y")
-    ('', '')
-    >>> print(about_strange(["1.100"], ["1.1", "1.10"], "y"))
-    ; '1.1', '1.10' are one number, as '1.100' is; give targets as texts that are written as the classes are
+    >>> numbers = np.arange(3)
+    >>> class_hint(numbers, np.array([1, 3]), np.array([3]), "y")
+    'the classes are 0, 1, 2; if these are counted from 1, subtract 1'
     """
-    if any(is_missing(label) or str(label) in _WRITTEN for label in labels):
-        return f"; what is missing: drop its row of {name} and of the predictions"
-    if not all(isinstance(label, str) for label in labels):
-        return ""
-    if columns := _columns_of(labels, classes):
-        return f"; if these are names of columns, give as_predictions(frame, probs={columns!r})"
-    if not all(isinstance(label, str) for label in classes):
-        return ""
-    numbers = Counter(float(name) for name in classes if says_number(name))
-    for label in dict.fromkeys(labels) if max(numbers.values(), default=1) > 1 else ():
-        if says_number(label) and numbers[float(label)] > 1:
-            same = [name for name in classes if says_number(name) and float(name) == float(label)]
-            return (
-                f"; {shown_names(same)} are one number, as {label!r} is; give targets as texts that are "
-                "written as the classes are"
-            )
-    strange, first = set(labels), classes[0]
-    for length in range(1, len(first)):
-        beginning = first[:length]
-        # Names of columns begin alike, and with more than a digit.
-        named = any(map(str.isalpha, beginning)) and all(name.startswith(beginning) for name in classes)
-        if named and all(f"{beginning}{label}" in classes for label in strange):
-            return f'; if these are names of columns, give as_predictions(frame, probs="{beginning}*")'
-    return ""
+    known, count = labels.tolist(), len(labels)
+    hint = f"the classes are {_listed(known)}"
+    if any(is_missing(label) or str(label) in _WRITTEN for label in strange.ravel().tolist()):
+        return f"{hint}; what is missing: drop its row of {name} and of the predictions"
+    if targets.ndim > 1 or targets.dtype.kind not in "biuf":
+        names, first = list(map(str, known)), str(known[0])
+        for start in (first[:k] for k in range(1, len(first))):
+            columns = {f"{start}{label}" for label in strange.tolist()}
+            # Names of columns begin alike, and with more than a digit.
+            alike = any(map(str.isalpha, start)) and all(name.startswith(start) for name in names)
+            if alike and columns <= set(names):
+                return f'{hint}; if these are names of columns, give as_predictions(frame, probs="{start}*")'
+        return hint
+    first = int(targets.min() > 0)
+    counts = targets.dtype.kind != "b" and np.isin(targets, np.arange(first, first + count)).all()
+    if labels.dtype.kind not in "biuf":
+        hint += f"; give {name} as these"
+        if counts:
+            numbers = _listed(list(range(first, first + count)))
+            return f"{hint}, or, if its numbers count the classes in this order, classes=[{numbers}]"
+        false_and_true = targets.dtype.kind == "b" and count == 2
+        return hint + (", or, if these are False and True, classes=[False, True]" if false_and_true else "")
+    return hint + (
+        "; if these are counted from 1, subtract 1" if counts and known == list(range(count)) else ""
+    )
 
 
-def _columns_of(labels: list[Any], classes: list[Any]) -> list[str]:
-    """Columns that some labels are called by, where all begin alike and end as classes do; a few of them."""
-    first = labels[0]
-    for name in map(str, classes):
-        beginning = first.removesuffix(name)
-        if name and beginning != first and any(map(str.isalpha, beginning)):
-            columns = [f"{beginning}{one}" for one in classes]
-            if set(labels) <= set(columns):
-                return columns if len(columns) <= 4 else []
-    return []
+def _listed(labels: list[Any], between: str = ", ") -> str:
+    return between.join(map(repr, labels[:_SHOWN])) + (f"{between}..." if len(labels) > _SHOWN else "")
 
 
 def checked_labels(classes: Any, count: int, of_what: str = "columns of probs") -> NDArray:
@@ -293,38 +270,31 @@ def checked_support(support: Any, count: int) -> NDArray:
 
 
 def find_labels(labels: NDArray, targets: NDArray) -> NDArray:
-    """Position of each of `targets` in `labels`, -1 where it is not found."""
-    if labels.ndim == 2:
-        return _find_vectors(labels, targets)
-    numeric = labels.dtype.kind in "biuf", targets.dtype.kind in "biuf"
-    if all(numeric) or labels.dtype.kind == targets.dtype.kind != "O":
-        if targets.dtype.kind == "f":
-            labels = labels.astype(targets.dtype)  # 0.1 in single precision is not 0.1 in double
+    """Return the position of each of `targets` in `labels`, numbers or vectors; -1 where it is not found."""
+    vectors = labels.ndim == 2
+    if vectors and targets.dtype.kind not in "biuf":
+        raise TypeError(f"targets must be numeric, found dtype {targets.dtype}")
+    if labels.dtype.kind in "biuf" and targets.dtype.kind == "f":
+        labels = labels.astype(targets.dtype)  # 0.1 in single precision is not 0.1 in double
+    numeric = labels.dtype.kind in "biuf" and targets.dtype.kind in "biuf"
+    if not vectors and (numeric or labels.dtype.kind == targets.dtype.kind != "O"):
         order = np.argsort(labels)
         position = order[np.minimum(np.searchsorted(labels[order], targets), len(labels) - 1)]
         return np.where(labels[position] == targets, position, -1)
-    table = {label: position for position, label in enumerate(labels.tolist())}
-    found = [table.get(target, -1) for target in targets.ravel().tolist()]
-    return np.asarray(found, dtype=np.int64).reshape(targets.shape)
+    table: dict[Any, int] = {}
+    for position, label in enumerate(labels.tolist()):
+        table[tuple(label) if vectors else label] = position
+    rows = targets.reshape(-1, targets.shape[-1]).tolist() if vectors else targets.ravel().tolist()
+    found = [table.get(tuple(row) if vectors else row, -1) for row in rows]
+    return np.asarray(found, dtype=np.int64).reshape(targets.shape[:-1] if vectors else targets.shape)
 
 
-def _find_vectors(labels: NDArray, targets: NDArray) -> NDArray:
-    if targets.dtype.kind not in "biuf":
-        raise TypeError(f"targets must be numeric, found dtype {targets.dtype}")
-    if targets.dtype.kind == "f":
-        labels = labels.astype(targets.dtype)
-    table = {tuple(label): position for position, label in enumerate(labels.tolist())}
-    rows = targets.reshape(-1, targets.shape[-1]).tolist()
-    found = [table.get(tuple(row), -1) for row in rows]
-    return np.asarray(found, dtype=np.int64).reshape(targets.shape[:-1])
-
-
-def find_traced(xp: Any, targets: Array, values: NDArray | None, name: str) -> Array:
-    """The same for targets that JAX traces, which can only be compared with numbers."""
-    if values is None:
+def find_traced(xp: Any, targets: Array, labels: NDArray, name: str) -> Array:
+    """Return the positions of targets that JAX traces, which can only be compared with numbers."""
+    if labels.dtype.kind not in "biuf":
         raise TypeError(f"{name} cannot be traced: labels that are not numbers are looked up outside of jit")
-    table = xp.asarray(values)
+    table = xp.asarray(labels.astype(np.float64))
     same = (
-        targets[..., None] == table if values.ndim == 1 else xp.all(targets[..., None, :] == table, axis=-1)
+        targets[..., None] == table if labels.ndim == 1 else xp.all(targets[..., None, :] == table, axis=-1)
     )
     return xp.where(xp.any(same, axis=-1), xp.argmax(same, axis=-1), -1)

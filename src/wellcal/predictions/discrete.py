@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from wellcal._arrays.checks import (
-    check_ndim,
-    check_rows,
-    label_array,
-    one_of,
-)
+from wellcal._arrays.checks import check_ndim, check_rows, label_array, one_of
 from wellcal._arrays.domains import Domain, simplex, unit_interval
 from wellcal._arrays.namespaces import (
     Array,
-    Namespace,
     NDArray,
     from_numpy,
     host_copy,
@@ -24,22 +18,16 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.parameters import as_library
-from wellcal._arrays.special import (
-    draw_index,
-    gather,
-    integer_dtype,
-    log_or_minus_infinity,
-    quiet,
-    table_quantile,
-)
+from wellcal._arrays.special import draw_index, gather, integer_dtype, log_or_minus_infinity, quiet
+from wellcal.predictions.atoms import Atoms
 from wellcal.predictions.base import Predictions, check_cases
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.class_names import (
     NUMBERS_WANTED,
-    about_strange,
     advise_of_unpredicted,
     checked_labels,
     checked_support,
+    class_hint,
     column_names,
     find_labels,
     find_traced,
@@ -102,10 +90,10 @@ class Bernoulli(Predictions):
         """Targets as integers 0 and 1, ``(n,)``."""
         if self.classes is not None:
             return _positions(self, y, name)
-        if type(y) is np.ndarray and type(self.probs) is np.ndarray and self.case_index is None:
-            given = cast("NDArray", y)
-            if given.shape == self.probs.shape and _are_numbers_below(given, 2):
-                return given.astype(np.int64)
+        given: Any = y
+        plain = type(y) is np.ndarray is type(self.probs) and self.case_index is None
+        if plain and given.shape == self.probs.shape and _are_below(given, 2):
+            return given.astype(np.int64)
         try:
             found = super().check_targets(y, name)
         except TypeError as error:
@@ -140,7 +128,7 @@ class Bernoulli(Predictions):
     def log_prob(self, y: Array) -> Array:
         """Log probability of `y`; minus infinity for values other than 0 and 1, or the classes."""
         ops = self.ops
-        y = self.argument(y, "y") if self.classes is None else _found(self, _as_given(self, y, "y"), "y")
+        y = self.argument(y, "y") if self.classes is None else _find(self, _as_given(self, y, "y"), "y")
         p = self.probs
         zero, one = log_or_minus_infinity(ops, 1.0 - p), log_or_minus_infinity(ops, p)
         return ops.where(y == 1, one, ops.where(y == 0, zero, -np.inf * ops.one(p)))
@@ -166,7 +154,7 @@ class Bernoulli(Predictions):
 
 
 @family
-class Categorical(Predictions):
+class Categorical(Atoms):
     """Probabilities of C classes.
 
     Targets are labels where `classes` are given, support values where `support` alone is given, and the
@@ -299,30 +287,17 @@ class Categorical(Predictions):
     def missing(self, what: str) -> str | None:
         """Why these predictions lack a method: names have no moments, and vectors no quantiles."""
         one_of(what, "method of predictions", CAPABILITIES)
-        if what in ("mean", "variance", "interquartile_range", "cdf", "quantile"):
-            if self.classes is not None and self.support is None:
-                name = what.replace("_", " ")
-                return f"Categorical has no {name}: its classes are names; {NUMBERS_WANTED}"
-            if self.event_shape != () and what in ("cdf", "quantile"):
-                return f"Categorical with a support of vectors has no {what}: it needs a support of numbers"
+        numeric = what in ("mean", "variance", "interquartile_range", "cdf", "quantile")
+        if numeric and self.classes is not None and self.support is None:
+            name = what.replace("_", " ")
+            return f"Categorical has no {name}: its classes are names; {NUMBERS_WANTED}"
         return super().missing(what)
 
-    def _values(self, what: str) -> Array:
-        """The support as an array like the probabilities, or an error that says why there is no `what`."""
-        self.require(what)
-        return self.constant(self.support_values())
-
-    def mean(self) -> Array:
-        """Means of the support, ``(n,)`` or ``(n, d)``."""
-        return self.probs @ self._values("mean")
-
-    def variance(self) -> Array:
-        """Variances of the support, ``(n,)`` or ``(n, d)``."""
-        values = self._values("variance")
-        mean = self.probs @ values
-        if values.ndim == 1:
-            return self.xp.sum(self.probs * (values - mean[:, None]) ** 2, axis=1)
-        return self.xp.sum(self.probs[:, :, None] * (values - mean[:, None, :]) ** 2, axis=1)
+    def atoms(self) -> tuple[Array, Array]:
+        """Return the support, as an array like the probabilities, for each prediction, and these."""
+        values = self.constant(self.support_values())
+        shape = (*self.probs.shape, *values.shape[1:])
+        return self.xp.broadcast_to(values, shape), self.probs
 
     @quiet
     def log_prob(self, y: Array) -> Array:
@@ -335,34 +310,12 @@ class Categorical(Predictions):
                 f"y must be a label or end in shape {wanted}, found shape {tuple(targets.shape)}"
             )
         xp, ops = self.xp, self.ops
-        index = _found(self, targets, "y")
+        index = _find(self, targets, "y")
         if index.ndim == 0:
             index = xp.broadcast_to(index, (len(self),))
         safe = xp.where(index < 0, xp.zeros_like(index), index)
         found = log_or_minus_infinity(ops, gather(self.probs, safe))
         return xp.where(index < 0, -np.inf * ops.one(found), found)
-
-    def cdf(self, y: Array) -> Array:
-        """Distribution function of the support at `y`."""
-        xp, values = self.xp, self._values("cdf")
-        below = values <= self.argument(y, "y")[..., None]
-        return xp.sum(xp.where(below, self.probs, 0.0 * self.probs), axis=-1)
-
-    def quantile(self, u: Array) -> Array:
-        """Quantiles of the support: the smallest value whose distribution function reaches `u`."""
-        values = self.xp.broadcast_to(self._values("quantile"), tuple(self.probs.shape))
-        return table_quantile(values, self.probs, self.argument(u, "u"))
-
-    def interquartile_range(self) -> Array:
-        """Interquartile ranges of the support, ``(n,)`` or ``(n, d)``."""
-        values = self._values("interquartile_range")
-        if values.ndim == 1:
-            return super().interquartile_range()
-        xp, shape = self.xp, tuple(self.probs.shape)
-        low, high = (self.argument(u, "u", event_ndim=0) for u in (0.25, 0.75))
-        tables = [xp.broadcast_to(values[:, k], shape) for k in range(values.shape[1])]
-        spreads = [table_quantile(t, self.probs, high) - table_quantile(t, self.probs, low) for t in tables]
-        return xp.stack(spreads, axis=1)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return self.labels()[draw_index(to_numpy(self.probs), rng, size)]
@@ -372,97 +325,68 @@ class Categorical(Predictions):
 
 
 def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
-    """Targets as indices of classes, ``(n,)``, or an error with the first that is no class."""
+    """Return targets as indices of classes, ``(n,)``; raise with the first that is no class."""
     targets = _as_given(batch, y, name)
     check_ndim(targets, name, (1 + len(batch.event_shape),), y)
     check_cases(int(targets.shape[0]), name, batch)
-    index = _found(batch, targets, name)
-    known = batch.labels()
-    remedy = f"the classes are {', '.join(map(repr, known[:6].tolist()))}{', ...' if len(known) > 6 else ''}"
-    if known.dtype.kind not in "biuf" and type(targets) is np.ndarray and targets.dtype.kind in "biuf":
-        remedy += f"; give {name} as these" + _or_numbers(targets, len(known))
+    index = _find(batch, targets, name)
     ok = host_copy(index) >= 0
-    if type(targets) is np.ndarray and targets.ndim == 1 and not is_traced(ok):
-        strange = targets[~to_numpy(ok)]
-        remedy += about_strange(strange.tolist(), known.tolist(), name) if strange.size else ""
-        if strange.size and known.tolist() == list(range(len(known))):
-            remedy += _from_one(targets, len(known))
-    check_rows(name, targets, ok, "is not among the classes", remedy)
+    if not is_traced(ok) and not bool(namespace(ok).all(ok)):
+        values = to_numpy(targets)
+        hint = class_hint(batch.labels(), values, values[~to_numpy(ok)], name)
+        check_rows(name, targets, ok, "is not among the classes", hint)
     return index
 
 
-def _or_numbers(targets: NDArray, count: int) -> str:
-    """What to say of the classes where targets are numbers that count them, from 0 or from 1."""
-    if targets.dtype.kind == "b":
-        return ", or, if these are False and True, classes=[False, True]" if count == 2 else ""
-    first = int(targets.min() > 0)
-    if not np.isin(targets, np.arange(first, first + count)).all():
-        return ""
-    numbers = ", ".join(str(first + k) for k in range(min(count, 6))) + (", ..." if count > 6 else "")
-    return f", or, if its numbers count the classes in this order, classes=[{numbers}]"
-
-
-def _from_one(targets: NDArray, count: int) -> str:
-    """What to say of targets that may count the classes from 1."""
-    counted = targets.dtype.kind in "iuf" and bool(np.isin(targets, np.arange(1, count + 1)).all())
-    return "; if these are counted from 1, subtract 1" if counted else ""
+def _as_given(batch: Bernoulli | Categorical, y: Any, name: str) -> Array:
+    """Return `y` as an array: of NumPy where labels are looked up, else of the predictions' library."""
+    if is_traced(y):
+        return y
+    array = np.asarray(y) if isinstance(y, (str, bytes)) else label_array(batch.align(y, name), name)
+    if not _are_numbered(batch):
+        labels = to_numpy(array)
+        if labels.dtype.kind in "mM" and labels.dtype.kind != batch.labels().dtype.kind:
+            raise TypeError(f"{name} must be labels as the classes are, found dtype {labels.dtype}")
+        return labels
+    if type(array) is np.ndarray and array.dtype.kind not in "biuf":
+        count, family_name = len(batch.labels()), type(batch).__name__
+        raise TypeError(
+            names_wanted(y, name, count, family_name)
+            or f"{name} must be class numbers 0 .. {count - 1}, found dtype {array.dtype}; give the labels "
+            f"to {family_name} as classes="
+        )
+    return as_library(array, batch.like)
 
 
 def _are_numbered(batch: Bernoulli | Categorical) -> bool:
     return batch.classes is None and getattr(batch, "support", None) is None
 
 
-def _are_numbers_below(values: NDArray, count: int) -> bool:
-    """Whether a quick look says that all are whole numbers from 0 on, below `count`."""
-    if values.dtype.kind == "b":
-        return count > 1
-    return values.dtype.kind in "iu" and values.size > 0 and bool(values.min() >= 0 and values.max() < count)
-
-
-def _as_given(batch: Bernoulli | Categorical, y: Any, name: str) -> Array:
-    """`y` as an array: of NumPy where labels are looked up, else of the predictions' library."""
-    if is_traced(y):
-        return y
-    given = y
-    y = np.asarray(y) if isinstance(y, (str, bytes)) else label_array(batch.align(y, name), name)
+def _find(batch: Bernoulli | Categorical, targets: Array, name: str) -> Array:
+    """Return indices of classes, -1 where there is no such class; leading axes are allowed."""
+    labels, values, dtype = batch.labels(), host_copy(targets), integer_dtype(batch.xp)
     if _are_numbered(batch):
-        if namespace(y) is namespace() and y.dtype.kind not in "biuf":
-            count = int(batch.class_probs().shape[1])
-            raise TypeError(
-                names_wanted(given, name, count, type(batch).__name__)
-                or f"{name} must be class numbers 0 .. {count - 1}, found dtype {y.dtype}; give the labels "
-                f"to {type(batch).__name__} as classes="
-            )
-        return as_library(y, batch.like)
-    found = to_numpy(y)
-    if found.dtype.kind in "mM" and found.dtype.kind != batch.labels().dtype.kind:
-        raise TypeError(f"{name} must be labels as the classes are, found dtype {found.dtype}")
-    return found
-
-
-def _found(batch: Bernoulli | Categorical, targets: Array, name: str) -> Array:
-    """Indices of classes, -1 where there is no such class; leading axes are allowed."""
-    xp = batch.xp
-    dtype = integer_dtype(xp)
-    if _are_numbered(batch):
-        if type(values := host_copy(targets)) is np.ndarray:
-            return from_numpy(_numbered(namespace(), batch, values, np.int64), batch.like)
-        return _numbered(xp, batch, targets, dtype)
-    labels = batch.labels()
+        if type(values) is not np.ndarray:
+            return _numbered(values, len(labels), dtype)
+        return from_numpy(_numbered(values, len(labels), np.int64), batch.like)
     if is_traced(targets):
-        numbers = labels.astype(np.float64) if labels.dtype.kind in "biuf" else None
-        return xp.astype(find_traced(xp, targets, numbers, name), dtype)
-    return from_numpy(find_labels(labels, targets), batch.like)
+        return batch.xp.astype(find_traced(batch.xp, targets, labels, name), dtype)
+    return from_numpy(find_labels(labels, values), batch.like)
 
 
-def _numbered(xp: Namespace, batch: Bernoulli | Categorical, values: Array, dtype: Any) -> Array:
-    """The same for classes 0, 1, and so on."""
-    if xp.isdtype(values.dtype, "bool"):
+def _numbered(values: Array, count: int, dtype: Any) -> Array:
+    """Return `values` that are among 0 .. count - 1 as whole numbers, and -1 for others."""
+    xp = namespace(values)
+    if xp.isdtype(values.dtype, "bool") or (type(values) is np.ndarray and _are_below(values, count)):
         return xp.astype(values, dtype)
-    count = len(batch.labels())
-    if type(values) is np.ndarray and _are_numbers_below(values, count):
-        return values.astype(dtype)
     ok = (values >= 0) & (values < count)
     if xp.isdtype(values.dtype, "real floating"):
         ok = ok & (xp.floor(values) == values)
     return xp.astype(xp.where(ok, values, -xp.ones_like(values)), dtype)
+
+
+def _are_below(values: NDArray, count: int) -> bool:
+    """True if an array holds whole numbers from 0 on that are below `count`."""
+    if values.dtype.kind == "b":
+        return count > 1
+    return values.dtype.kind in "iu" and values.size > 0 and bool(values.min() >= 0 and values.max() < count)

@@ -7,14 +7,13 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of, real_array
+from wellcal._arrays.checks import one_of
 from wellcal._arrays.chunks import budget, told_chunks
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.inversion import bisect_quantile
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
-    host_copy,
     is_array,
     is_numpy,
     namespace,
@@ -27,6 +26,7 @@ from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.fields import family, parameter
 from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
+from wellcal.predictions.samples import weight_rows
 
 _NEEDED = {"quantile": ("cdf", "quantile"), "variance": ("mean", "variance")}
 """Methods of components that a method of a mixture calls, other than the one of its own name."""
@@ -301,17 +301,9 @@ def _full_weights(weights: Any, components: tuple[Any, ...]) -> Array:
     row = like[(slice(None), *(0,) * (like.ndim - 1))]
     if weights is None:
         return xp.stack([xp.full_like(row, 1.0 / count)] * count, axis=1)
-    given = real_array(weights, "weights", ndim=(1, 2), like=like)
     if is_array(weights) and not is_numpy(namespace(weights)):
-        same_library(components=like, weights=given)
-    if tuple(given.shape) not in ((count,), (n, count)):
-        raise ValueError(
-            f"weights must have shape ({count},) or ({n}, {count}) for {count} components of {n} "
-            f"predictions, found {tuple(given.shape)}"
-        )
-    seen = host_copy(given)
-    simplex.check(seen if seen.ndim == 2 else seen[None, :], "weights")
-    return xp.broadcast_to(given, (n, count))
+        same_library(components=like, weights=weights)
+    return weight_rows(weights, n, count, like, f" for {count} components of {n} predictions")
 
 
 def _flatten(components: tuple[Predictions, ...], weights: Array) -> tuple[tuple[Predictions, ...], Array]:

@@ -153,14 +153,8 @@ class PowerExponential(Predictions):
 
     def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        self.require("quantile")
+        self.require("upper_quantile")
         return self.loc - self.scale * elementwise(_scalar_quantile, self.argument(q, "q"), self.shape)
-
-    def missing(self, what: str) -> str | None:
-        """Why these predictions lack a method: vectors have neither cdf nor quantiles."""
-        if self.cov is not None and what in ("cdf", "quantile", "upper_quantile"):
-            return f"PowerExponential of vectors has no {what}: only scalar targets have one"
-        return super().missing(what)
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges, ``(n,)``; for vectors those of normals of equal variance, ``(n, d)``."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from wellcal._arrays.checks import check_ndim, described, one_of, real_array
 from wellcal._arrays.domains import simplex
-from wellcal._arrays.namespaces import Array, NDArray, is_array, namespace, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, host_copy, is_array, namespace, to_numpy
 from wellcal._arrays.parameters import common_library_of
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError, retell
-from wellcal._arrays.special import draw_index, table_quantile
-from wellcal.predictions.base import Predictions, check_cases, nonempty
+from wellcal._arrays.special import draw_index
+from wellcal.predictions.atoms import Atoms
+from wellcal.predictions.base import check_cases, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
 from wellcal.predictions.draw_axes import draws_second, looks_transposed
 from wellcal.predictions.fields import family, parameter
@@ -24,7 +25,7 @@ USUAL = ("draw_*", "draws_*", "sample_*", "samples_*", "draws", "samples")
 
 
 @family
-class Samples(Predictions):
+class Samples(Atoms):
     """Predictions given by S values each.
 
     Parameters
@@ -85,12 +86,14 @@ class Samples(Predictions):
         self.store(values=values)
         nonempty(self)
         if self.weights is not None:
-            self.store(weights=_weights(self.weights, values))
+            n, size = (int(k) for k in values.shape[:2])
+            like = None if self.holds_objects else values
+            self.store(weights=weight_rows(self.weights, n, size, like))
 
     @property
     def holds_objects(self) -> bool:
-        """Whether the values are objects, which only a callable kernel can compare."""
-        return _are_objects(self.values)
+        """True if the values are objects, which only a callable kernel can compare."""
+        return str(self.values.dtype) == "object"
 
     @property
     def target_kind(self) -> str:
@@ -116,10 +119,11 @@ class Samples(Predictions):
             raise TypeError(f"{name} must be one object for each prediction, found {type(y).__name__}")
         items: list[Any] = list(cast("Iterable[Any]", y))
         check_cases(len(items), name, self)
-        array = np.empty(len(items), dtype=object)
-        for i, item in enumerate(items):
-            array[i] = item
-        return array
+        return _as_objects([[item] for item in items])[:, 0]
+
+    def atoms(self) -> tuple[Array, Array]:
+        """Return the values and their weights."""
+        return self.values, self.atom_weights()
 
     def atom_weights(self) -> Array:
         """Weights of the values, ``(n, S)``: ``1 / S`` where none were given."""
@@ -131,49 +135,12 @@ class Samples(Predictions):
         flat = self.values if self.values.ndim == 2 else self.values[:, :, 0]
         return self.xp.full_like(flat, 1.0 / size)
 
-    def _average(self, values: Array) -> Array:
-        weights = self.atom_weights()
-        return self.xp.sum((weights if values.ndim == 2 else weights[:, :, None]) * values, axis=1)
-
     def missing(self, what: str) -> str | None:
         """Why these predictions lack a method: objects can only be sampled, and vectors have no quantiles."""
         one_of(what, "method of predictions", CAPABILITIES)
         if self.holds_objects and what != "sample":
             return f"Samples of objects have no {what.replace('_', ' ')}"
-        if self.event_shape != () and what in ("cdf", "quantile"):
-            return f"Samples of vectors have no {what}: only scalar targets have one"
         return super().missing(what)
-
-    def mean(self) -> Array:
-        """Means, ``(n,)`` or ``(n, d)``."""
-        self.require("mean")
-        return self._average(self.values)
-
-    def variance(self) -> Array:
-        """Variances, ``(n,)``, or of the coordinates, ``(n, d)``."""
-        self.require("variance")
-        mean = self.mean()
-        return self._average((self.values - (mean[:, None] if mean.ndim == 1 else mean[:, None, :])) ** 2)
-
-    def cdf(self, y: Array) -> Array:
-        """Distribution function at `y`: weight of the values up to and including it."""
-        self.require("cdf")
-        xp, weights = self.xp, self.atom_weights()
-        below = self.values <= self.argument(y, "y")[..., None]
-        return xp.sum(xp.where(below, weights, 0.0 * weights), axis=-1)
-
-    def quantile(self, u: Array) -> Array:
-        """Quantiles at levels `u`: the smallest value whose distribution function reaches it."""
-        self.require("quantile")
-        return table_quantile(self.values, self.atom_weights(), self.argument(u, "u"))
-
-    def interquartile_range(self) -> Array:
-        """Interquartile ranges, ``(n,)``, or of the coordinates, ``(n, d)``."""
-        self.require("interquartile_range")
-        if self.event_shape == ():
-            return super().interquartile_range()
-        columns = [self.with_fields(values=self.values[:, :, k]) for k in range(self.event_shape[0])]
-        return self.xp.stack([column.interquartile_range() for column in columns], axis=1)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         values = to_numpy(self.values)
@@ -184,11 +151,8 @@ class Samples(Predictions):
         return values[np.arange(len(self)), index]
 
 
-def _are_objects(values: Array) -> bool:
-    return str(values.dtype) == "object"
-
-
 def _values(values: Any, like: Array | None) -> Array:
+    """Return an array of numbers, or one of objects ``(n, S)``."""
     if is_array(values):
         if namespace(values) is namespace() and values.dtype.kind in "OUS":
             check_ndim(values, "values", (2,))
@@ -226,30 +190,35 @@ def _object_table(values: Any) -> NDArray:
                 remedy="one sample each is [[sample], ...]",
             )
         rows.append(_items(row, i))
-    sizes = {len(row) for row in rows}
-    if len(sizes) > 1:
-        short = next(i for i, row in enumerate(rows) if len(row) != len(rows[0]))
-        raise RowError(
-            "values is ragged: ",
-            Row(0),
-            f" has {len(rows[0])} samples and ",
-            Row(short),
-            f" has {len(rows[short])}",
-            argument="values",
-            remedy='pad the rows to one length and give the padding weight zero (weights=, kind="atoms")',
-        )
-    table = np.empty((len(rows), sizes.pop() if sizes else 0), dtype=object)
+        if len(rows[i]) != len(rows[0]):
+            raise RowError(
+                "values is ragged: ",
+                Row(0),
+                f" has {len(rows[0])} samples and ",
+                Row(i),
+                f" has {len(rows[i])}",
+                argument="values",
+                remedy='pad the rows to one length and give the padding weight zero (weights=, kind="atoms")',
+            )
+    return _as_objects(rows)
+
+
+def _as_objects(rows: list[list[Any]]) -> NDArray:
+    """Return rows of objects, which may be sequences, as an array with an entry for each."""
+    table = np.empty((len(rows), len(rows[0]) if rows else 0), dtype=object)
     for i, row in enumerate(rows):
         for j, item in enumerate(row):
             table[i, j] = item
     return table
 
 
-def _weights(weights: Any, values: Array) -> Array:
-    n, size = (int(k) for k in values.shape[:2])
-    like = None if _are_objects(values) else values
+def weight_rows(weights: Any, n: int, count: int, like: Array | None, what: str = "") -> Array:
+    """Return weights ``(n, count)`` from given ones, which may be the same for all cases."""
     array = real_array(weights, "weights", ndim=(1, 2), like=like)
-    if tuple(array.shape) not in ((size,), (n, size)):
-        raise ValueError(f"weights must have shape ({size},) or ({n}, {size}), found {tuple(array.shape)}")
-    simplex.check(array if array.ndim == 2 else array[None, :], "weights")
-    return namespace(array).broadcast_to(array, (n, size))
+    if tuple(array.shape) not in ((count,), (n, count)):
+        raise ValueError(
+            f"weights must have shape ({count},) or ({n}, {count}){what}, found {tuple(array.shape)}"
+        )
+    seen = host_copy(array)
+    simplex.check(seen if seen.ndim == 2 else seen[None, :], "weights")
+    return namespace(array).broadcast_to(array, (n, count))
