@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from wellcal._arrays.commands import run_module
+    from wellcal.__main__ import run_module
 
     run_module("benchmarks.__main__")
 

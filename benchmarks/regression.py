@@ -10,7 +10,7 @@ may move, and `regression_data` where the data come from.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from wellcal._arrays.commands import run_module
+    from wellcal.__main__ import run_module
 
     run_module("benchmarks.regression")
 

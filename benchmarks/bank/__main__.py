@@ -9,7 +9,7 @@ if __name__ == "__main__":
     for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(_name, "1")
 
-    from wellcal._arrays.commands import run_module
+    from wellcal.__main__ import run_module
 
     run_module("benchmarks.bank.__main__")
 

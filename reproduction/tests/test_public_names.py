@@ -5,7 +5,7 @@ import importlib
 from pathlib import Path
 
 PUBLIC = {"wellcal", *(f"wellcal.{name}" for name in ("displays", "engines", "hypotests", "kernels"))}
-TOOLS = {"wellcal._arrays.commands", "wellcal._arrays.files", "wellcal._arrays.schema"}
+TOOLS = {"wellcal.__main__", "wellcal._arrays.files", "wellcal._arrays.schema"}
 """How every command of this repository ends and writes files: no part of the experiments."""
 SOURCES = sorted(Path(__file__).parents[1].rglob("*.py"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 if __name__ == "__main__":
     from argparse import ArgumentParser
 
-    from wellcal._arrays.commands import run_module
+    from wellcal.__main__ import run_module
 
     ArgumentParser(
         "python -m wellcal.demo",

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wellcal as wc
-from wellcal._arrays.round_numbers import round_between
 from wellcal.comparison import compare
 from wellcal.engines import Tiled
+from wellcal.measures.round_numbers import round_between
 from wellcal.monitoring.bets import ETAS, log_bets
 from wellcal.witnesses import witness
 from wellcal.witnesses.scan import MaxTest

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from wellcal._arrays.commands import run_command, sentence
+from wellcal.__main__ import run_command, sentence
 from wellcal.cli.screen import ending_well
 from wellcal.reading import ReadError, read_table
 
@@ -174,7 +174,7 @@ def test_nobody_reads_the_output() -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as closed:
-        code = "from wellcal._arrays.commands import run_command; run_command(lambda: print('first line'))"
+        code = "from wellcal.__main__ import run_command; run_command(lambda: print('first line'))"
         done = started("-c", code, stdout=closed)
         commands = [started("-m", "wellcal", *given, stdout=closed) for given in (["--help"], ["test", "-h"])]
     assert [end.returncode for end in (done, *commands)] == [141] * 3  # 1 would be a rejection

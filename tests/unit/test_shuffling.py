@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from wellcal._arrays.chunks import limited
-from wellcal._arrays.shuffling import random_order, random_places
+from wellcal.hypotests.shuffling import random_order, random_places
 
 
 @pytest.mark.parametrize("n", [*range(1, 40), 255, 256, 257, 1000, 30_011])

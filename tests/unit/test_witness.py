@@ -10,10 +10,10 @@ import torch
 from scipy.special import expit, logit
 
 import wellcal as wc
-from wellcal._arrays.round_numbers import round_between
 from wellcal.hypotests.findings.splits import Summary as Split_summary
 from wellcal.hypotests.findings.splits import each_split
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
+from wellcal.measures.round_numbers import round_between
 from wellcal.problem.drawn_targets import pool_draws
 from wellcal.problem.problem import prepare
 from wellcal.reporting.segmenting import segments_from

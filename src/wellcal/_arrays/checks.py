@@ -489,3 +489,53 @@ def one_of(x: Any, name: str, known: Iterable[str], *, or_else: str = "") -> str
     raise ValueError(
         f"unknown {name} {described(x)}; known are {', '.join(words)}{or_else and ' ' + or_else}{hint}"
     )
+
+
+# -- levels ------------------------------------------------------------------------------------
+
+
+def check_levels(levels: Any, name: str = "levels", *, open_interval: bool = False) -> NDArray:
+    """Levels ``(T,)`` between 0 and 1, both included unless the interval is open, in an array of their own.
+
+    Examples
+    --------
+    >>> check_levels([0.1, 1.0])
+    array([0.1, 1. ])
+    >>> check_levels([0.1, 1.0], open_interval=True)
+    Traceback (most recent call last):
+    ValueError: levels must be numbers strictly between 0 and 1, found 1
+    """
+    array = np.array(to_numpy(numeric_array(levels, name)), dtype=np.float64)
+    check_ndim(array, name, (1,))
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty: at least one level is needed")
+    must_be_levels(array, name, open_interval=open_interval)
+    return array
+
+
+def must_be_levels(levels: Any, name: str, *, open_interval: bool = False) -> None:
+    """Reject levels, a number or an array, that are not between 0 and 1; traced values pass.
+
+    Examples
+    --------
+    >>> must_be_levels(1.0, "u")
+    >>> must_be_levels(95, "u")
+    Traceback (most recent call last):
+    ValueError: u must be numbers between 0 and 1, found 95; levels are shares: 95% is 0.95
+    >>> must_be_levels(10**400, "u")
+    Traceback (most recent call last):
+    ValueError: u must be numbers between 0 and 1, found inf
+    >>> must_be_levels(np.array([0.5, 1.0]), "levels", open_interval=True)
+    Traceback (most recent call last):
+    ValueError: levels must be numbers strictly between 0 and 1, found 1
+    """
+    if is_traced(levels) or (isinstance(levels, float) and 0.0 < levels < 1.0):
+        return
+    values = np.asarray(real_number(levels, name) if isinstance(levels, (float, int)) else to_numpy(levels))
+    inside = (values > 0.0) & (values < 1.0) if open_interval else (values >= 0.0) & (values <= 1.0)
+    if inside.all():
+        return
+    found = float(values[~inside].flat[0])
+    hint = f"; levels are shares: {found:g}% is {found / 100:g}" if 2.0 <= found <= 100.0 else ""
+    where = "strictly between" if open_interval else "between"
+    raise ValueError(f"{name} must be numbers {where} 0 and 1, found {found:g}{hint}")

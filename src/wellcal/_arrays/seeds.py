@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from wellcal._arrays import DEFAULT_SEED
 from wellcal._arrays.checks import described
-from wellcal._arrays.constants import DEFAULT_SEED
 
 __all__ = [
     "DEFAULT_SEED",

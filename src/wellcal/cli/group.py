@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import wellcal
-from wellcal._arrays.commands import INTERRUPTED
+from wellcal.__main__ import INTERRUPTED
 from wellcal.cli.building import Command, expanded
 from wellcal.cli.screen import BAD_INPUT, say_error
 

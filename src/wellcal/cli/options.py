@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wellcal._arrays.constants import DEFAULT_SEED
+from wellcal._arrays import DEFAULT_SEED
 
 CASES, FILES, RESULT = "Cases", "How the file is written", "Run and result"
 """Panels of the help."""

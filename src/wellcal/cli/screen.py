@@ -16,8 +16,8 @@ from typing import Any
 import typer
 
 import wellcal
+from wellcal.__main__ import CANNOT, sentence, was_interrupted
 from wellcal._arrays.characters import writable
-from wellcal._arrays.commands import CANNOT, sentence, was_interrupted
 from wellcal._arrays.files import write_whole
 from wellcal._arrays.progress import following
 from wellcal._arrays.row_errors import RowError

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.shuffling import random_places
 from wellcal.dask.functions import IN_MEMORY
 from wellcal.dask.pairs import Moments
 from wellcal.dask.partitioned import (
@@ -31,6 +30,7 @@ from wellcal.engines.tiled import Tiled
 from wellcal.hypotests.e_values import Evidence, mixed, summed_gains
 from wellcal.hypotests.likelihood_bets import Bettor, fair_bets, why_no_bets
 from wellcal.hypotests.setup import ENOUGH_BLOCKS, FEWEST_BLOCKS, Setup
+from wellcal.hypotests.shuffling import random_places
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import block_values
 from wellcal.measures.estimate import Estimate

@@ -17,7 +17,6 @@ from wellcal._arrays.checks import one_of
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.progress import reported
-from wellcal._arrays.round_numbers import large_numbers
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.dask.building import as_cases
 from wellcal.dask.functions import IN_MEMORY, refuse
@@ -38,6 +37,7 @@ from wellcal.engines.tiled import Tiled
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import check_options, resolve_block_size
 from wellcal.measures.estimate import Estimate
+from wellcal.measures.round_numbers import large_numbers
 from wellcal.measures.running.blocks import RunningBlocks
 from wellcal.predictions.quantile_ties import Ties, counted_only
 from wellcal.problem.feature_form import in_features

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import described
-from wellcal._arrays.levels import check_levels
+from wellcal._arrays.checks import check_levels, described
 from wellcal._arrays.namespaces import Array, to_numpy
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas

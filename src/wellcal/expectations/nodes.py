@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import (
     Array,
@@ -23,6 +22,7 @@ from wellcal._arrays.namespaces import (
     take_rows,
     to_numpy,
 )
+from wellcal._arrays.warnings import advise
 from wellcal.expectations import panels
 from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.lowering import (

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import described, flag, one_of
 from wellcal._arrays.namespaces import NDArray, handed_over
 from wellcal._arrays.progress import Listener, Progress, as_progress, reported
 from wellcal._arrays.round_numbers import how_many
+from wellcal._arrays.warnings import advise
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.automatic import choose

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import large_numbers
+from wellcal._arrays.warnings import advise
 from wellcal.expectations.rules.elements import CALL
 from wellcal.hypotests.method import Method
 from wellcal.hypotests.methods import Block, Multiplier, Omnibus, Pearson
@@ -21,6 +20,7 @@ from wellcal.hypotests.resampling.low_rank import ANCHORS, anchors_of
 from wellcal.hypotests.resampling.targets import draw_targets, unsampled_family, why_not_resampled
 from wellcal.hypotests.setup import DEFAULT_RESAMPLES, Setup
 from wellcal.kernels.targets import calls_for_each_pair
+from wellcal.measures.round_numbers import large_numbers
 from wellcal.measures.target_sets.resampled import ResampledSKCE, has_terms
 from wellcal.problem.locations import centre_of
 

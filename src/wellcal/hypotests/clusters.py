@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.warnings import advise
 from wellcal.columns.labels import label_of_each
 
 _FEW = 6  # units with signs below which p cannot fall under 0.05

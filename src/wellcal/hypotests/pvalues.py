@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import check_ndim, numeric_array, real_number
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal._arrays.warnings import advise
 
 EVIDENCE = "-log10 of the smallest weighted p-value"
 """What the statistic of several parts is called."""

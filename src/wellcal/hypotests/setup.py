@@ -11,11 +11,11 @@ from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import Array, NDArray, is_on_accelerator, to_numpy
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.seeds import as_generator, known_seed
-from wellcal._arrays.shuffling import random_order
 from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.progress import Progress
+from wellcal.hypotests.shuffling import random_order
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import estimate_from_block_sums, estimate_unbiased
 from wellcal.measures.deviations import Cases

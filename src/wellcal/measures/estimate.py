@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, Self, TypeV
 from scipy import special
 
 from wellcal._arrays.checks import probability
+from wellcal._arrays.copies import own_copy
 from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
-from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import following, one_run
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, described, listed, number, optional, text, whole

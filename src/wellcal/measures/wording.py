@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wellcal._arrays.round_numbers import SURE, how_many, percent
+from wellcal._arrays.round_numbers import how_many
+from wellcal.measures.round_numbers import SURE, percent
 from wellcal.measures.score_units import DEVIATIONS
 from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from wellcal._arrays.checks import probability, whole_number
 from wellcal._arrays.chunks import check_size, rows_within
+from wellcal._arrays.copies import own_copy
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import Listener, Progress, as_progress, reported
 from wellcal._arrays.row_errors import retell
 from wellcal._arrays.seeds import as_generator

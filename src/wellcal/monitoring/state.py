@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of, positive_number, probability, whole_number
-from wellcal._arrays.levels import check_levels
+from wellcal._arrays.checks import check_levels, one_of, positive_number, probability, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import (
     Check,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from wellcal._arrays.checks import check_same_length, described, numeric_array, plain_array, real_array
+from wellcal._arrays.copies import freeze, read_only
 from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.namespaces import (
     Array,
@@ -25,7 +26,6 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.ownership import freeze, read_only
 from wellcal._arrays.parameters import as_library
 from wellcal.columns.labels import Labels, in_order_of, labels_of
 from wellcal.predictions import pytrees

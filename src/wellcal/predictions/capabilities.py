@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import numeric_array, one_of, whole_number
+from wellcal._arrays.checks import must_be_levels, numeric_array, one_of, whole_number
 from wellcal._arrays.chunks import budget, check_size
-from wellcal._arrays.levels import must_be_levels
 from wellcal._arrays.namespaces import Array, NDArray, attribute, from_numpy, namespace
 from wellcal._arrays.seeds import fresh_generator
 

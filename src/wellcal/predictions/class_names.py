@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import is_missing, label_array, plain_array, real_array
+from wellcal._arrays.copies import own_copy
 from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
-from wellcal._arrays.ownership import own_copy
+from wellcal._arrays.warnings import advise
 from wellcal.columns.frames import shown_names
 
 _SHOWN = 6  # names that an error lists

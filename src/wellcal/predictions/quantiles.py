@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.checks import check_rows, flag, one_of, real_array
+from wellcal._arrays.checks import check_levels, check_rows, flag, one_of, real_array
 from wellcal._arrays.domains import Domain
-from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, is_traced, namespace, to_numpy
 from wellcal._arrays.special import draw_index, gather, integer_dtype
 from wellcal.columns.labels import labelled_rows, labels_of

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Generator
 from typing import Any
 
-from wellcal._arrays.advice import advise
+from wellcal._arrays.warnings import advise
 from wellcal.columns.frames import shown_names
 from wellcal.columns.number_texts import SAYS_MISSING
 from wellcal.columns.selection import unknown_column

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 
-from wellcal._arrays.advice import advise
+from wellcal._arrays.warnings import advise
 
 _GROUPED = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
 _WHOLE = re.compile(r"-?[0-9]{1,3}")

@@ -6,7 +6,6 @@ import json
 import os
 from typing import Any, Self
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import described, one_of, positive_number
 from wellcal._arrays.equality import ByState
 from wellcal._arrays.files import write_whole
@@ -26,6 +25,7 @@ from wellcal._arrays.schema import (
     whole,
     word,
 )
+from wellcal._arrays.warnings import advise
 from wellcal.engines import Engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel

@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.round_numbers import percent, short_number
 from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.impossible import impossible_rows
+from wellcal.measures.round_numbers import percent, short_number
 from wellcal.predictions import Bernoulli, Quantiles
 from wellcal.reporting.data import Data, ModelData
 from wellcal.reporting.pieces import ExampleCase, WorstGroup

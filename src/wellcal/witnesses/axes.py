@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import SAME, cut_text, distinct, round_between, share_cut_text
+from wellcal.measures.round_numbers import SAME, cut_text, distinct, round_between, share_cut_text
 from wellcal.problem.defaults import sampled_rows
 from wellcal.witnesses.summaries import Cases, Side, Summary
 

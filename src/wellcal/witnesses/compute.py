@@ -8,11 +8,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import probability, whole_number
+from wellcal._arrays.checks import check_levels, probability, whole_number
 from wellcal._arrays.chunks import in_chunks
-from wellcal._arrays.levels import check_levels
+from wellcal._arrays.copies import own_copy
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, handed_over, is_array
-from wellcal._arrays.ownership import own_copy
 from wellcal._arrays.progress import Listener, as_progress, reported
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.threads import one_blas_thread

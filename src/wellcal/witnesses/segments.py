@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, attribute, has
-from wellcal._arrays.round_numbers import cut_text, round_number
 from wellcal._arrays.row_errors import Row, RowError
 from wellcal.columns.dates import by_its_clocks, date_text, dates_in_words, read_dates, round_date, with_dates
 from wellcal.columns.frames import Table, is_frame
 from wellcal.columns.labels import label_of_each, sortable
+from wellcal.measures.round_numbers import cut_text, round_number
 from wellcal.witnesses.axes import ranked_rows
 from wellcal.witnesses.summaries import Cases
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wellcal._arrays.round_numbers import percent
+from wellcal.measures.round_numbers import percent
 
 _TIMES = {3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten"}
 _PARTS = {2: "half", 3: "a third", 4: "a quarter", 5: "a fifth", 10: "a tenth"}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.round_numbers import cut_near, cut_text, distinct, round_number
+from wellcal.measures.round_numbers import cut_near, cut_text, distinct, round_number
 
 _LEAST = 10  # cases on either side
 _PLACES, _ROOM = (0.25, 0.5, 0.75), 0.04  # shares at which cases are split, and how far a round number may be

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import one_of
+from wellcal._arrays.warnings import advise
 from wellcal.hypotests.few_cases import FEWEST_EFFECTIVE, directions_of, effective_cases
 from wellcal.hypotests.hotellings_statistic import (
     embedding_statistics,

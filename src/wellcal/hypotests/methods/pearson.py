@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wellcal._arrays.advice import advise
 from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.warnings import advise
 from wellcal.hypotests.few_cases import FEWEST_EFFECTIVE, effective_cases
 from wellcal.hypotests.method import Method, Outcome
 from wellcal.hypotests.passes import estimate_from

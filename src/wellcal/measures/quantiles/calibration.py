@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wellcal._arrays.levels import check_levels
+from wellcal._arrays.checks import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, stop_gradient, to_numpy
 from wellcal._arrays.progress import one_run
 from wellcal._arrays.schema import Check, numbers, whole

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.levels import check_levels
+from wellcal._arrays.checks import check_levels
 from wellcal._arrays.namespaces import Array, NDArray
 from wellcal.predictions import Quantiles
 

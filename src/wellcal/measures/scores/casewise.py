@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from wellcal._arrays.checks import check_levels
 from wellcal._arrays.chunks import budget, in_chunks, told_chunks
-from wellcal._arrays.levels import check_levels
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,

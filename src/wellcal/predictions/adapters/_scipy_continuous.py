@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import check_rows, numeric_array
+from wellcal._arrays.copies import freeze
 from wellcal._arrays.namespaces import Array, NDArray
-from wellcal._arrays.ownership import freeze
 from wellcal._arrays.special import quiet
 from wellcal.columns.labels import Labels, common_labels, labels_of
 from wellcal.predictions.base import Predictions, nonempty
