@@ -134,12 +134,6 @@ VALUES = [
     ),
     Subject("Tiled", engines.Tiled, {}, _TILES),
     Subject("Linear", engines.Linear, {}, {**_TILES, "tolerance": one_of(1e-3)}),
-    Subject(
-        "Fused",
-        engines.Fused,
-        {},
-        {**_TILES, "devices": one_of(None, ["cpu"]), "triton": one_of(None, False)},
-    ),
     Subject("choose_engine", engines.choose_engine, {"engine": one_of("auto", "tiled")}),
     Subject(
         "Block",
