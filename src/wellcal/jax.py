@@ -11,7 +11,7 @@ prediction (or those of ``expectations=wc.Lowering(nodes=...)``), instead of as 
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +23,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures._kce import kce
 from wellcal.measures._skce import BlockSize, skce
 from wellcal.measures._ucme import ucme
-from wellcal.measures.training import check_training_options
-from wellcal.predictions import Predictions
-from wellcal.predictions.adapters import converted_argument
+from wellcal.measures.training import check_training_options, wide_predictions, widen_half
 from wellcal.predictions.base import check_truth_first
 
 __all__ = ["kce", "skce", "skce_loss", "ucme"]
@@ -84,8 +82,8 @@ def skce_loss(
     elif factor.ndim != 0:
         raise TypeError(f"weight must be a number, found an array of shape {tuple(factor.shape)}")
     estimate = skce(
-        _wide(y),
-        _wide_predictions(pred),
+        widen_half(y),
+        wide_predictions(pred),
         kernel=kernel,
         estimator=estimator,
         block_size=block_size,
@@ -94,21 +92,3 @@ def skce_loss(
     if not isinstance(estimate.value, (float, jax.Array)):
         raise TypeError(f"pred must be made of JAX's arrays, found {type(estimate.value).__name__}")
     return factor * jnp.asarray(estimate.value)  # pyright: ignore[reportUnknownMemberType]  # JAX leaves it open
-
-
-def _wide(x: Any) -> Any:
-    """An array of 16-bit numbers in 32 bits; anything else as it is."""
-    half = isinstance(x, jax.Array) and x.dtype in (jnp.float16, jnp.bfloat16)
-    return x.astype(jnp.float32) if half else x
-
-
-def _wide_predictions(pred: object) -> Predictions:
-    """Predictions of at least 32 bits: arrays are widened before a family checks them."""
-    if isinstance(pred, jax.Array):
-        wide = _wide(pred)
-        if wide is not pred and wide.ndim == 2:
-            wide = wide / wide.sum(axis=1, keepdims=True)
-        return converted_argument(wide, "pred")
-    if isinstance(pred, tuple):
-        return converted_argument(tuple(_wide(part) for part in cast("tuple[Any, ...]", pred)), "pred")
-    return converted_argument(pred, "pred").map_arrays(_wide)

@@ -13,12 +13,16 @@ from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.serialization import kernel_from_dict, kernel_to_dict
 from wellcal.measures._skce import BlockSize
-from wellcal.measures.training import check_training_options, training_value
+from wellcal.measures.training import (
+    check_training_options,
+    training_value,
+    wide_predictions,
+    widen_half,
+)
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_truth_first
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel
-from wellcal.torch.precision import wide_predictions, widen_half
 
 
 class SKCELoss(nn.Module):

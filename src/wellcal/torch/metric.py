@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,11 @@ from wellcal.engines import choose_engine
 from wellcal.hypotests import calibration_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize, estimate_blocks, estimate_unbiased
-from wellcal.measures.training import check_training_options
-from wellcal.predictions import Predictions
+from wellcal.measures.training import check_training_options, wide_predictions, widen_half
+from wellcal.predictions import Predictions, Samples
+from wellcal.predictions.batches import concatenate, in_numpy
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel, prepare_checked
-from wellcal.torch.precision import wide_predictions, widen_half
-from wellcal.torch.rows import check_fits, from_rows, template_of, to_rows
 
 if TYPE_CHECKING:
     from wellcal.torch.streaming import StreamingMetric as _Metric
@@ -125,24 +125,26 @@ class CalibrationMetric(_Metric):
         checked = predictions.check_targets(widen_half(target), "target")
         check_same_length(len(predictions), "preds", int(checked.shape[0]), "target")
         device = predictions.like.device if isinstance(predictions.like, torch.Tensor) else None
-        template = template_of(predictions)
-        if self._template is None:
-            self._template = template
-        else:
-            check_fits(template, self._template)
+        self._take_in(_template_of(predictions))
         if not isinstance(checked, torch.Tensor):
             checked = torch.as_tensor(to_numpy(checked).copy(), device=device)
         self.targets_.append(checked.detach().double() if checked.is_floating_point() else checked.detach())
-        self.parameters_.append(to_rows(predictions, device))
+        self.parameters_.append(_to_rows(predictions, device))
+
+    def _take_in(self, template: Predictions) -> None:
+        """Keep the template of the first batch; later ones must fit it."""
+        if self._template is not None:
+            _check_fits(template, self._template)
+        self._template = template if self._template is None else self._template
 
     def compute(self) -> torch.Tensor:
-        """The value of all batches so far, a scalar in double precision."""
+        """Return the value of all batches so far, a scalar in double precision."""
         if self._template is None or len(self.targets_) == 0:
             raise ValueError("CalibrationMetric has seen no cases: call update before compute")
         targets, rows = self._all("targets_"), self._all("parameters_")
         if rows.shape[0] < 2:
             raise ValueError("CalibrationMetric needs at least 2 cases, found 1: update it with more")
-        predictions = from_rows(rows, self._template)
+        predictions = _from_rows(rows, self._template)
         if self.measure == "pvalue":
             return rows.new_tensor(self._pvalue(targets, predictions))
         kernel = default_kernel(predictions) if self.kernel is None else self.kernel
@@ -170,8 +172,54 @@ class CalibrationMetric(_Metric):
     def merge_state(self, incoming_state: Any) -> None:
         """Add the batches of another metric, or of a dictionary of states."""
         if isinstance(incoming_state, CalibrationMetric) and incoming_state._template is not None:
-            if self._template is None:
-                self._template = incoming_state._template
-            else:
-                check_fits(incoming_state._template, self._template)
+            self._take_in(incoming_state._template)
         super().merge_state(incoming_state)
+
+
+# -- predictions as matrices ------------------------------------------------------------------
+
+
+def _template_of(predictions: Predictions) -> Predictions:
+    """One prediction of the batch, in NumPy: it knows the family and what its predictions share."""
+    if isinstance(predictions, Samples) and predictions.holds_objects:
+        raise TypeError("Samples of objects cannot be kept as tensors; gather them and call wellcal.skce")
+    return in_numpy(predictions[:1])
+
+
+def _check_fits(template: Predictions, earlier: Predictions) -> None:
+    """Reject templates of different families, or that differ in what the predictions of a family share."""
+    concatenate([earlier, template], ["earlier updates", "this update"], "updates")
+    widths = [_to_rows(one, None).shape[1] for one in (earlier, template)]
+    if widths[0] != widths[1]:
+        raise ValueError(
+            f"updates must have predictions of {widths[0]} numbers each, found {widths[1]}; "
+            "give samples of equal size"
+        )
+
+
+def _to_rows(predictions: Predictions, device: torch.device | None) -> torch.Tensor:
+    """Parameters of all predictions, ``(n, width)``, in double precision and without gradients."""
+    parts: list[torch.Tensor] = []
+
+    def collect(array: Any) -> Any:
+        tensor = array if isinstance(array, torch.Tensor) else torch.as_tensor(to_numpy(array).copy())
+        parts.append(tensor.detach().to(dtype=torch.float64, device=device).reshape(len(predictions), -1))
+        return array
+
+    predictions.map_arrays(collect)
+    return torch.cat(parts, dim=1)
+
+
+def _from_rows(rows: torch.Tensor, template: Predictions) -> Predictions:
+    """The batch whose parameters `_to_rows` wrote."""
+    start = 0
+
+    def read(array: Any) -> Any:
+        nonlocal start
+        shape = tuple(int(k) for k in array.shape[1:])
+        stop = start + math.prod(shape)
+        part = rows[:, start:stop].reshape(rows.shape[0], *shape)
+        start = stop
+        return part if array.dtype.kind == "f" else part.to(torch.int64)
+
+    return template.map_arrays(read)
