@@ -10,7 +10,7 @@ from scipy import ndimage, optimize
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal.displays.base import envelope
-from wellcal.measures.binned.binning import EqualMassBins
+from wellcal.measures.binned.binning import EqualMassBins, UniformBins
 
 _MOST = 2 * 10**8  # random numbers for a band, about
 _FEWEST = 199  # resamples for a band, however many cases
@@ -18,6 +18,18 @@ _GRID = 400  # cells of smooth curves
 _FEWEST_CASES = 10  # within a bandwidth of a point of a smooth curve
 _CLOSE = 0.05  # to a point of a smooth curve, where there must be a case
 _NARROWEST = 0.02  # bandwidth of smooth curves
+
+
+def cell_counts(values: NDArray, cells: int) -> NDArray:
+    """Count values from 0 to 1 in so many cells of equal width; a value on an edge is in the cell above.
+
+    Examples
+    --------
+    >>> cell_counts(np.array([0.0, 0.1 + 0.2, 0.7, 0.7 - 1e-16, 1.0]), 10)
+    array([1, 0, 0, 1, 0, 0, 0, 2, 0, 1])
+    """
+    # Rounded, so that 1 - 0.7 and 0.3 are one probability.
+    return np.bincount(UniformBins(cells).cells(np.round(values, 9)[:, None]), minlength=cells)
 
 
 def binned_curve(

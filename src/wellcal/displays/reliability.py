@@ -12,7 +12,7 @@ from wellcal._arrays.equality import ByValue
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
-from wellcal.displays._curves import binned_curve, isotonic_curve, smooth_curve
+from wellcal.displays._curves import binned_curve, cell_counts, isotonic_curve, smooth_curve
 from wellcal.displays._events import REDUCTIONS, Event, events_of
 from wellcal.displays._style import OWN_HEIGHTS, TITLE, axes_or_new, style
 from wellcal.displays.axes import SMALL, TALL, Canvas, short
@@ -320,7 +320,7 @@ class ReliabilityDisplay(Display):
             below = parts["counts"] = _below(ax)
             ax.tick_params(labelbottom=False)
             Canvas(below)
-            below.set(xlim=(0.0, 1.0), xticks=np.linspace(0.0, 1.0, 6))
+            below.set(xlim=ax.get_xlim(), xticks=ax.get_xticks())
             below.set_ylabel("cases", color=canvas.theme.ink)
         shown = len(canvas.shown.names)
         edges = np.linspace(0.0, 1.0, _CELLS + 1)
@@ -446,7 +446,6 @@ def _curve(
     p, hits = event.probs, event.hits
     bins = int(np.clip(len(p) // 20, 3, 15)) if n_bins is None else n_bins
     predicted, observed, counts, low, high = binned_curve(hits, p, bins, level, n_resamples, rng)
-    histogram = np.histogram(np.clip(p, 0.0, 1.0), bins=_CELLS, range=(0.0, 1.0))[0]
     return ReliabilityCurve(
         event.words,
         predicted,
@@ -456,5 +455,5 @@ def _curve(
         high,
         smooth_curve(hits, p),
         isotonic_curve(hits, p),
-        histogram,
+        cell_counts(np.clip(p, 0.0, 1.0), _CELLS),
     )

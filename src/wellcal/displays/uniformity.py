@@ -13,6 +13,7 @@ from wellcal._arrays.checks import one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator
+from wellcal.displays._curves import cell_counts
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas
 from wellcal.displays.base import (
@@ -166,7 +167,7 @@ class PITDisplay(Display):
     def heights(self, n_bins: int | None = None) -> tuple[NDArray, NDArray, NDArray]:
         """Bars relative to what is promised, and the band of a calibrated model, each ``(n_bins,)``."""
         n, bins = len(self.values), self.n_bins if n_bins is None else n_bins
-        counts = np.histogram(self.values, bins=bins, range=(0.0, 1.0))[0]
+        counts = cell_counts(self.values, bins)
         rng = np.random.default_rng(self.seed)
         draws = rng.multinomial(n, np.full(bins, 1.0 / bins), size=_RESAMPLES)
         # All bars are alike: what holds for the lowest and the highest of each set holds for all of them.

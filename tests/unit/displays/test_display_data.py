@@ -56,6 +56,22 @@ def test_bins_are_of_equal_counts_with_their_means(monkeypatch: pytest.MonkeyPat
     assert curve.histogram.sum() == 120
 
 
+def test_the_histogram_has_rounded_probabilities_in_the_cells_they_are_written_in() -> None:
+    p = np.repeat(np.arange(21) / 20, 50)
+    for given in (p, 1.0 - np.flip(p), np.cumsum(np.append(0.0, np.full(20, 0.05))).repeat(50).clip(0, 1)):
+        display = ReliabilityDisplay.from_predictions(np.tile([0, 1], 525), given, rng=0)
+        assert display.curves[0].histogram.tolist() == [50] * 19 + [100]
+
+
+def test_the_histogram_stands_under_the_probabilities_of_the_diagram() -> None:
+    display = ReliabilityDisplay.from_predictions(*binary(80), rng=0)
+    ax, (below,) = display.ax_, display.ax_.child_axes
+    display.figure_.canvas.draw()
+    for p in (0.0, 0.5, 1.0):
+        across = [axes.transData.transform((p, 0.0))[0] for axes in (ax, below)]
+        assert across[0] == pytest.approx(across[1], abs=1e-6), "in pixels"
+
+
 def test_equal_predictions_share_a_bin_and_empty_ones_are_not_drawn():
     y, p = np.array([0, 1, 0, 1, 1, 1, 0, 1] * 10), np.repeat([0.25, 0.75], 40)
     display = ReliabilityDisplay.from_predictions(y, p, n_bins=10, rng=0)
