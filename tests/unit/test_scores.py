@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 import wellcal as wc
 from wellcal.measures.estimate import estimate_text
-from wellcal.measures.quantiles import quantile_calibration
+from wellcal.measures.quantiles import QuantileCalibration, quantile_calibration
 from wellcal.measures.running.means import RunningMean
 from wellcal.measures.scores.casewise import mse, nll, pinball_loss
 
@@ -231,3 +231,24 @@ def test_intervals_of_few_scores_are_those_of_student_and_not_below_zero() -> No
     assert parts.result().standard_error == pytest.approx(found.standard_error, rel=1e-12)
     clustered = replace(found, n_samples=100, provenance={"clusters": 2})
     assert clustered.confidence_interval(0.9) == interval
+
+
+def test_quantiles_are_judged_at_their_own_levels_everywhere() -> None:
+    rng, levels = np.random.default_rng(4), np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+    mu, y = rng.normal(size=60), rng.normal(size=60)
+    pred = wc.Quantiles(levels, mu[:, None] + stats.norm.ppf(levels))
+    gap = y[:, None] - np.asarray(pred.values)
+    losses = np.where(gap > 0, levels * gap, (levels - 1.0) * gap)
+    running = wc.RunningMeasures()
+    running.update(y[:20], pred[:20])
+    running.update(y[20:], pred[20:])
+    measured = running.result().estimates
+    reported = wc.report(y, pred, n_resamples=99).models[0].scores["pinball loss"]
+    for found in (wc.pinball_loss(y, pred), measured["pinball_loss"], reported):
+        assert float(found) == pytest.approx(losses.mean(), rel=1e-12)
+        assert found.standard_error == pytest.approx(losses.mean(axis=1).std(ddof=1) / 60**0.5, rel=1e-9)
+    below = (gap <= 0.0).mean(axis=0)
+    curve = measured["pit"]
+    assert isinstance(curve, QuantileCalibration)
+    np.testing.assert_allclose(curve.levels, levels)
+    np.testing.assert_allclose(curve.frequencies, below)

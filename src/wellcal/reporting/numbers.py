@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +26,7 @@ from wellcal.measures.quantiles import (
 from wellcal.measures.quantiles.known_levels import has_intervals
 from wellcal.measures.running.means import SCORES
 from wellcal.measures.scores import brier, crps, energy_score
-from wellcal.measures.scores.casewise import nll, pinball_loss, pinball_of_cases
+from wellcal.measures.scores.casewise import nll, pinball_loss
 from wellcal.measures.wording import impossible_phrase
 from wellcal.predictions import Quantiles, Samples
 from wellcal.reporting.data import ModelData
@@ -74,7 +73,7 @@ def scores_of(model: ModelData) -> dict[str, Estimate]:
         else {"energy score": energy_score, "NLL": nll}
     )
     if isinstance(predictions, Quantiles):
-        known = {"pinball loss": partial(pinball_loss, levels=predictions.levels)}
+        known = {"pinball loss": pinball_loss}
     found: dict[str, Estimate] = {}
     for name, score in known.items():
         try:
@@ -113,11 +112,8 @@ def _clustered_error(name: str, model: ModelData) -> float | None:
     """Standard error of a mean of scores, from the sums of deviations in clusters."""
     y, predictions = model.targets, model.predictions
     with np.errstate(all="ignore"):
-        if isinstance(predictions, Quantiles):
-            scores = pinball_of_cases(y, predictions, predictions.levels)
-        else:
-            of_cases = next(function for called, function in SCORES.values() if called == name)
-            scores, _ = of_cases(y, predictions)
+        of_cases = next(function for called, function in SCORES.values() if called == name)
+        scores, _ = of_cases(y, predictions)
         values = np.asarray(to_numpy(widen(scores)), dtype=np.float64)
         sums = np.bincount(cast("NDArray", model.clusters), weights=values - values.mean())
     count = len(sums)

@@ -12,6 +12,7 @@ from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.measures.quantiles import IntervalCoverage, QuantileCalibration, interval_coverage, pit
 from wellcal.measures.quantiles.coverage import coverage_from
 from wellcal.measures.running.accumulator import Accumulator, refuse_weights
+from wellcal.predictions import Quantiles
 
 PIT_LEVELS = np.linspace(0.0, 1.0, 101)
 
@@ -55,7 +56,7 @@ class RunningCoverage(Accumulator):
 
 @dataclass(frozen=True)
 class RunningPIT(Accumulator):
-    """How many of the values of :func:`wellcal.pit` lie below each of 101 levels.
+    """Count the values of :func:`wellcal.pit` below 0, 0.01 .. 1, or below the levels of `Quantiles`.
 
     Parameters
     ----------
@@ -66,26 +67,32 @@ class RunningPIT(Accumulator):
 
     generator: np.random.Generator
     n: int = 0
-    below: NDArray = field(default_factory=lambda: np.zeros(len(PIT_LEVELS), dtype=np.int64))
+    levels: NDArray = field(default_factory=lambda: PIT_LEVELS)
+    below: NDArray | int = 0
 
     def updated(self, y: Any, pred: Any, weights: NDArray | None) -> Self:
         refuse_weights(weights, "PIT values", "their band is that of cases that count alike")
         values = np.sort(np.asarray(to_numpy(pit(y, pred, rng=self.generator)), dtype=np.float64))
-        below = np.searchsorted(values, PIT_LEVELS, side="right")
-        return replace(self, n=self.n + len(values), below=self.below + below)
+        levels = np.asarray(pred.levels) if isinstance(pred, Quantiles) else PIT_LEVELS
+        below = np.searchsorted(values, levels, side="right")
+        return self.merged(replace(self, n=len(values), levels=levels, below=below))
 
     def merged(self, other: Self) -> Self:
+        if self.n == 0 or other.n == 0:
+            return other if self.n == 0 else self
+        if not np.array_equal(self.levels, other.levels):
+            raise ValueError(f"levels of pred must be the same, found {self.levels} and {other.levels}")
         return replace(self, n=self.n + other.n, below=self.below + other.below)
 
     def result(self) -> QuantileCalibration:
         frequencies = self.below / self.n
-        largest = float(np.max(np.abs(frequencies - PIT_LEVELS)))
+        largest = float(np.max(np.abs(frequencies - self.levels)))
         return QuantileCalibration(
             largest,
             None,
             "PIT",
             "largest deviation at levels",
             self.n,
-            levels=PIT_LEVELS,
+            levels=self.levels,
             frequencies=frequencies,
         )

@@ -132,8 +132,8 @@ def pinball_loss(
         Predictions of numbers with quantiles, as for :func:`nll`; classes are the numbers that they stand
         for, those of ``support=``.
     levels
-        Levels strictly between 0 and 1; None takes 0.05, 0.10 .. 0.95, and those of `Quantiles` where these
-        do not reach as far.
+        Levels strictly between 0 and 1; None takes those of `Quantiles`, and 0.05, 0.10 .. 0.95 for other
+        predictions.
     weights
         How much each case counts, ``(n,)``: finite and not negative; None counts all alike.
 
@@ -160,7 +160,9 @@ def pinball_of_cases(y: object, pred: object, levels: Sequence[float] | Array | 
     """Pinball losses ``(n,)``, means over levels."""
     predictions, targets = _checked(y, pred, "quantile", "pinball_loss")
     targets = target_numbers(predictions, targets, "pinball_loss needs predictions of numbers")
-    chosen = check_levels(_usual_levels(predictions) if levels is None else levels, open_interval=True)
+    if levels is None:  # at others nothing is known of quantiles
+        levels = predictions.levels if isinstance(predictions, Quantiles) else PINBALL_LEVELS
+    chosen = check_levels(levels, open_interval=True)
     n = len(predictions)
     if n * len(chosen) <= budget.cache or not isinstance(targets, np.ndarray):
         return _pinball(predictions, targets, chosen)
@@ -175,14 +177,6 @@ def _pinball(predictions: Any, targets: Array, chosen: NDArray) -> Array:
     xp = namespace(gap)
     losses = xp.where(gap > 0, grid * gap, (grid - 1.0) * gap)
     return xp.mean(losses, axis=0)
-
-
-def _usual_levels(predictions: Any) -> Sequence[float] | Array:
-    if not isinstance(predictions, Quantiles):
-        return PINBALL_LEVELS
-    known = predictions.levels
-    within = known[0] <= PINBALL_LEVELS[0] and known[-1] >= PINBALL_LEVELS[-1]
-    return PINBALL_LEVELS if within else known
 
 
 def log_prob_of_cases(targets: NDArray, predictions: Any) -> NDArray:
