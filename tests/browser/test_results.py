@@ -46,8 +46,7 @@ def _result(kind: str) -> Any:
 def test_pages_of_results(kind: str, open_page: Callable[..., Opened], tmp_path: Path):
     result = _result(kind)
     path = tmp_path / "result.html"
-    text = result.to_html(path)
-    assert path.read_text(encoding="utf-8") == text
+    result.to_html(path)
     for options in ({}, {"viewport": {"width": 375, "height": 740}, "is_mobile": True}):
         found = open_page(path, **options)
         assert (found.page.locator("h1").text_content() or "").strip() == result.in_words().headline

@@ -126,9 +126,26 @@ def test_without_jinja2_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch):
 def test_pages_are_written_whole(tmp_path: Path):
     estimate: Any = wc.skce(Y, wc.Normal(MU, 1.0))
     path = tmp_path / "page.html"
-    text = estimate.to_html(path)
-    assert path.read_text(encoding="utf-8") == text
+    assert estimate.to_html(path) is None, "a notebook would print it"
+    assert path.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    assert estimate.to_html().rstrip().endswith("</html>")
     assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_names_of_files_must_end_in_what_is_written(tmp_path: Path):
+    found: Any = wc.skce(Y, wc.Normal(MU, 1.0))
+    fitted = wc.TemperatureScaling().fit(Y, wc.Normal(MU, 1.0))
+    for call, name, message in (
+        (found.to_html, "x.pdf", r"x\.pdf: a page is written as \.html or \.htm, found the suffix \.pdf"),
+        (found.save, "x.html", r"x\.html: a result is written as \.json, found the suffix \.html"),
+        (wc.Monitor().save, "x.html", r"x\.html: a monitor is written as \.json"),
+        (fitted.save, "x.pickle", r"x\.pickle: a recalibrator is written as \.json"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    found.save(tmp_path / "X.JSON")
+    assert wc.Estimate.load(tmp_path / "X.JSON") == found
 
 
 @pytest.mark.parametrize("statistic", [90.0, -90.0, float("inf")])
@@ -145,8 +162,7 @@ def test_a_statistic_far_away_leaves_its_null_to_be_seen(statistic: float):
 def test_characters_that_no_page_can_hold_have_a_sign_in_their_place(tmp_path: Path):
     bad, shown = "a\x07b\ud800", "a\ufffdb\ufffd"
     found = segments_alone(Y, wc.Normal(MU, 1.0), {bad: np.full(12, bad)}, n_resamples=19)
-    page = found.to_html(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    page = found.to_html()
     assert "\x07" not in page
     assert len(re.findall(rf"<text[^>]*>for {shown} = {shown}, 12 cases", page)) == 1
     first = PITDisplay.from_predictions(Y, wc.Normal(MU, 1.0), name=bad, test=False)

@@ -121,8 +121,8 @@ def test_all_results_are_shown_in_one_style(name: str, tmp_path: Path) -> None:
     assert words.headline.strip()
     assert "<table" in result._repr_html_()
     assert json.loads(result.to_json(allow_nan=False)) == result.to_dict()
-    page = result.to_html(tmp_path / "result.html")
-    assert (tmp_path / "result.html").read_text() == page
+    page = result.to_html()
+    assert page is not None
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert page.count("<svg") >= len(result.figures)
     for figure in result.figures.values():

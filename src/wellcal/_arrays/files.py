@@ -61,6 +61,26 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
             raise
 
 
+def check_suffix(path: str | os.PathLike[str], content: str, *known: str) -> str:
+    """Return the suffix of a file name, in lower case, if it is one of `known`, and else raise.
+
+    Examples
+    --------
+    >>> check_suffix("Report.HTML", "a page", ".html", ".htm")
+    '.html'
+    >>> check_suffix("report.pdf", "a page", ".html", ".htm")
+    Traceback (most recent call last):
+    ValueError: report.pdf: a page is written as .html or .htm, found the suffix .pdf
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in known:
+        *others, last = filter(None, known)
+        listed = f"{', '.join(others)} or {last}" if others else last
+        found = f"found the suffix {suffix}" if suffix else "found a name without a suffix"
+        raise ValueError(f"{os.fspath(path)}: {content} is written as {listed}, {found}")
+    return suffix
+
+
 @contextlib.contextmanager
 def naming(path: str | os.PathLike[str]) -> Generator[None]:
     """Name `path` in errors of the system: a full disk does not say which file it had no room for.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -239,17 +238,16 @@ def run(
 ) -> None:
     """Draw a figure."""
     from wellcal._arrays.checks import one_of
-    from wellcal._arrays.files import write_whole
+    from wellcal._arrays.files import check_suffix, write_whole
 
     one_of(kind, "kind of figure", KINDS)
     refuse_meaningless(kind, given)
     path = f"{kind}.svg" if out is None else out
-    if Path(path).suffix.lower() not in ENDINGS:
-        raise ValueError(f"{path}: a picture is written as {', '.join(ENDINGS)}; give such a name with --out")
+    suffix = check_suffix(path, "a picture", *ENDINGS)
     cases = read(given, names_of(names), searched=kind in SEARCHING)
     picture = Picture(given, options, cases)
     figure = drawn(lambda: KINDS[kind](picture).figure_)
-    write_whole(path, image(figure, Path(path).suffix.lower()))
+    write_whole(path, image(figure, suffix))
     show(
         "plot",
         picture.verdict,

@@ -36,11 +36,14 @@ def run(
     ] = None,
 ) -> None:
     """Recalibrate."""
+    from wellcal._arrays.files import check_suffix
     from wellcal.measures.presentation import text_rows
     from wellcal.reading.writing import with_columns, write_table, written_format
     from wellcal.recalibration import cross_fit
 
     passed_on, to_text = "inferred", out is not None and written_format(out) in ("csv", "tsv")
+    if scaling is not None:
+        check_suffix(scaling, "a recalibrator", ".json", "")
     if out is not None:
         passed_on = "written" if to_text and given.decimal == "." else "spelled"  # as numbers are there
     cases = read(given, other_columns=passed_on)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -25,12 +24,13 @@ def run(
     names: Names = None,
 ) -> None:
     """Report."""
+    from wellcal._arrays.files import check_suffix
     from wellcal.reading.places import called_by_row
     from wellcal.reporting._report import TESTED, report_of
     from wellcal.reporting.data import gathered
 
-    if out is not None and Path(out).suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"{out}: a report is written as a page; give a name that ends in .html")
+    if out is not None:
+        check_suffix(out, "a report", ".html", ".htm")
     cases = read(given, names_of(names), tested=TESTED)
     models: Any = cases.models
     if len(cases.models) == 1 and names is None:

@@ -37,10 +37,13 @@ def run(
 ) -> None:
     """Take in the cases of a file, in the order of time."""
     import wellcal as wc
+    from wellcal._arrays.files import check_suffix
     from wellcal._arrays.progress import reporter
     from wellcal.reading.places import naming_file
     from wellcal.reading.sizes import file_size
 
+    if state is not None:
+        check_suffix(state, "a monitor", ".json", "")
     kept = state is not None and Path(state).exists()
     if kept and run_length is not None:
         raise ValueError(

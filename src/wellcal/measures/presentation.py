@@ -9,13 +9,13 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast, overload
 
 import numpy as np
 
 from wellcal._arrays.characters import writable
 from wellcal._arrays.equality import ByValue, same
-from wellcal._arrays.files import write_whole
+from wellcal._arrays.files import check_suffix, write_whole
 from wellcal._arrays.namespaces import is_array, is_traced, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import (
@@ -89,23 +89,31 @@ class Shown:
         # From above: rooms that draw know results, and results no rooms that draw.
         return importlib.import_module("wellcal.reporting").pictures_of(self)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """A page in one file that needs nothing else: what it says, and its pictures.
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+
+    @overload
+    def to_html(self, path: str | os.PathLike[str]) -> None: ...
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Make a page in one file that needs nothing else: what the result says, and its pictures.
 
         Parameters
         ----------
         path
-            Where to write it, in full or not at all; None writes nothing.
+            Name of a file that ends in .html, written in full or not at all; None writes nothing.
 
         Returns
         -------
-        str
-            The page.
+        str or None
+            The page; None if it was written to `path`.
         """
-        page: str = importlib.import_module("wellcal.reporting.page").page_of(self)
         if path is not None:
-            write_whole(path, page)
-        return page
+            check_suffix(path, "a page", ".html", ".htm", "")
+        page: str = importlib.import_module("wellcal.reporting.page").page_of(self)
+        if path is None:
+            return page
+        return write_whole(path, page)
 
     def __repr__(self) -> str:
         points = [f"  - {text}" for text in self._points()]
@@ -128,7 +136,8 @@ class Shown:
         return json.dumps(self.to_dict(), **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_json` to a file, which is there in full or not at all."""
+        """Write `to_json` to a file whose name ends in .json, in full or not at all."""
+        check_suffix(path, "a result", ".json", "")
         write_whole(path, self.to_json(allow_nan=False, indent=2) + "\n")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from wellcal._arrays.equality import ByState
-from wellcal._arrays.files import InUseError, locked, write_whole
+from wellcal._arrays.files import InUseError, check_suffix, locked, write_whole
 from wellcal._arrays.schema import parse_json, reading
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
@@ -108,6 +108,7 @@ class Kept(ByState):
         new
             Whether it must not be there yet, unless this monitor has written it.
         """
+        check_suffix(path, "a monitor", ".json", "")
         content = json.dumps(self.to_dict(), allow_nan=False).encode()
         where = os.path.realpath(path)
         with locked(path, wait=_WAIT):

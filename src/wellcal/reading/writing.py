@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.files import naming, write_whole
+from wellcal._arrays.files import check_suffix, naming, write_whole
 from wellcal._arrays.namespaces import NDArray
 from wellcal.reading.errors import library
 from wellcal.reading.sources import SUFFIXES
@@ -27,13 +26,7 @@ def written_format(path: str | os.PathLike[str]) -> str:
     >>> written_format("recalibrated.parquet")
     'parquet'
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in WRITTEN:
-        known = ", ".join(dict.fromkeys(WRITTEN))
-        raise ValueError(
-            f"{os.fspath(path)}: a table is written as {known}, found a name that ends in {suffix!r}"
-        )
-    return WRITTEN[suffix]
+    return WRITTEN[check_suffix(path, "a table", *WRITTEN)]
 
 
 def write_table(table: Any, path: str | os.PathLike[str]) -> None:
@@ -49,6 +42,7 @@ def write_table(table: Any, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import pyarrow as pa
     >>> from wellcal.reading import read_table
     >>> with tempfile.TemporaryDirectory() as folder:

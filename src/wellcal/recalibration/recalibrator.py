@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from wellcal._arrays.checks import described, one_of, positive_number
 from wellcal._arrays.equality import ByState
-from wellcal._arrays.files import write_whole
+from wellcal._arrays.files import check_suffix, write_whole
 from wellcal._arrays.namespaces import is_traced, to_numpy
 from wellcal._arrays.progress import Listener, reported
 from wellcal._arrays.schema import (
@@ -306,6 +306,7 @@ class TemperatureScaling(Shown, ByState):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write JSON to `path`: the file is there in full or not at all."""
+        check_suffix(path, "a recalibrator", ".json", "")
         write_whole(path, json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n")
 
     @classmethod

@@ -53,8 +53,8 @@ class Measured(Presentable):
         Number of cases.
     estimates
         Results by the name of the measure, as the functions for cases in memory return them. "pit" is a
-        `QuantileCalibration`: shares of :func:`wellcal.pit` below 101 levels, or below those of `Quantiles`, with
-        their band.
+        `QuantileCalibration`: shares of :func:`wellcal.pit` below 101 levels, or below those of `Quantiles`,
+        with their band.
     left_out
         Measures that these predictions do not have, with the reason.
     forbidden
