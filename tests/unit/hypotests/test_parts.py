@@ -405,3 +405,10 @@ def test_what_is_certain_beside_one_other_prediction_makes_no_part_of_rounding(c
         parts = BinaryParts(probs[order, 1]) if classes == 2 else ClassParts(probs[order])
         found.append([part.values for part in parts.statistics(parts.sums(sets[:, order]))])
     np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-8)
+
+
+def test_tails_do_not_depend_on_the_unit_of_a_statistic() -> None:
+    """Squares of values below 1e-160 are zero, as are those of outcomes that are nearly sure."""
+    values = np.random.default_rng(0).gamma(0.5, size=(2, 40))
+    for unit in (2.0**-620, 2.0**600):
+        np.testing.assert_array_equal(smooth_pvalues(unit * values), smooth_pvalues(values))

@@ -101,7 +101,9 @@ class LeftOut(NamedTuple):
 
 
 def left_out(values: NDArray) -> LeftOut:
-    """Each set held against all others, for statistics ``(K, R + 1)`` that vary."""
+    """Compare each set with all others, for statistics ``(K, R + 1)`` that vary."""
+    # Divided by powers of two, which rounds nothing: squares of values as small as 1e-192 are zero.
+    values = np.ldexp(values, -np.frexp(np.ptp(values, axis=1, keepdims=True))[1])
     t = values - values.mean(axis=1, keepdims=True)
     t /= np.std(values, axis=1, keepdims=True)
     square = t * t
