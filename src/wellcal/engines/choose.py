@@ -89,7 +89,7 @@ def _is_for(entry: _Entry, problem: Problem | None) -> bool:
     engine = entry.engine
     if problem is None:
         return entry.fewest == 0
-    return problem.n >= entry.fewest and engine.pays(problem) and engine.supports(problem).possible
+    return problem.n >= entry.fewest and engine.supports(problem).possible and engine.pays(problem)
 
 
 def _checked(engine: Engine, problem: Problem | None) -> Engine:
