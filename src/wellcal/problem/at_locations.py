@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -31,11 +30,10 @@ from wellcal.expectations.plans import Notes
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Joint
 from wellcal.predictions import Predictions
-from wellcal.problem.location_terms import TensorTerm, Term, joint_term, tensor_term
+from wellcal.problem.location_terms import Term, joint_term, tensor_term
 from wellcal.problem.locations import Locations, as_locations
 from wellcal.problem.problem import check_pair_kernel, expand
 from wellcal.problem.rectangles import InChunks, VisitsRectangles
-from wellcal.problem.repeated_locations import FEWEST, RepeatedLocations
 
 _ROUNDING = 1e-13  # of expectations in closed form, relative to the largest at a location
 
@@ -161,13 +159,6 @@ class LocationKernel:
         count = len(self.locations)
         if not is_numpy(namespace(targets)):
             return self._sums_of_tensors(targets, centred=centred)
-        repeated = self._repeated if targets.ndim == 2 else None
-        if repeated is not None:
-            with one_blas_thread():
-                out = repeated.sums(targets)
-            if progress is not None:
-                progress(len(targets), len(targets))
-            return out - self._total_expected if centred else out
         out = np.zeros((len(targets), count))
         weights = [np.ascontiguousarray(term.weights.T) for term in self.terms]
         # Products with single vectors are too small for the threads of BLAS.
@@ -180,21 +171,7 @@ class LocationKernel:
                         out[sets, j] += column(j) @ by_location[j, cases]
                 if progress is not None:
                     progress(sets.stop, len(targets))
-        return out - self._total_expected if centred else out
-
-    @cached_property
-    def _total_expected(self) -> NDArray:
-        return np.sum(self.expected, axis=0)
-
-    @cached_property
-    def _repeated(self) -> RepeatedLocations | None:
-        """Where there are few predictions among the locations, and many cases."""
-        (term, *more) = self.terms
-        if more or self.n < FEWEST or not isinstance(term, TensorTerm) or term.table is not None:
-            return None
-        if not is_numpy(namespace(term.weights)) or not term.takes_numbers:
-            return None
-        return RepeatedLocations.of(term.kernel, np.asarray(term.points), np.asarray(term.weights))
+        return out - np.sum(self.expected, axis=0) if centred else out
 
     def _sums_of_tensors(self, targets: Array, *, centred: bool) -> Array:
         """`sums` for numbers on a device: one location after the other, as many sets as there is room for."""

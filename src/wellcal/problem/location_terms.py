@@ -78,11 +78,6 @@ class TensorTerm:
     points: Array
     table: Array | None
 
-    @property
-    def takes_numbers(self) -> bool:
-        """Whether targets are numbers."""
-        return self.predictions.target_kind == "real" and self.predictions.event_shape == ()
-
     def values(self, targets: Array) -> Array:
         """Weighted values ``(n, J)`` for targets of all cases."""
         if self.table is not None:
@@ -107,7 +102,9 @@ class TensorTerm:
             table = self._matrix(targets.reshape(-1, *targets.shape[2:]))
             codes = cast("NDArray", np.arange(len(table)).reshape(targets.shape[:2]))
         elif self.predictions.target_kind == "counts":
-            table, codes = self._counts(targets)
+            low, high = float(targets.min()), float(targets.max())
+            if high - low < max(_FEW_COUNTS, targets.size):
+                table, codes = self._matrix(np.arange(low, high + 1.0)), (targets - low).astype(np.intp)
         if table is not None and codes is not None:
             by_location = np.ascontiguousarray(table.T)
             return lambda j: by_location[j].take(codes)
@@ -136,20 +133,6 @@ class TensorTerm:
             return lambda j: radial(ops, cdist(self.points[j : j + 1], flat, "sqeuclidean").reshape(shape))
         own = tuple(np.ascontiguousarray(targets[:, :, c]) for c in range(targets.shape[2]))
         return lambda j: at(ops, own, tuple(self.points[j]))
-
-    def _counts(self, targets: NDArray) -> tuple[NDArray | None, NDArray | None]:
-        """Values at all counts between the smallest and the largest, or at those that occur, where few do."""
-        low, high = float(targets.min()), float(targets.max())
-        if high - low < _FEW_COUNTS:
-            return self._matrix(np.arange(low, high + 1.0)), (targets - low).astype(np.intp)
-        if high - low < 64.0 * targets.size:  # marks are quicker than sorting
-            marks = np.zeros(int(high - low) + 1, dtype=np.intp)
-            codes = (targets - low).astype(np.intp)
-            marks[codes] = 1
-            counts = np.flatnonzero(marks) + low
-            marks = np.cumsum(marks) - 1
-            return (None, None) if 2 * len(counts) > targets.size else (self._matrix(counts), marks[codes])
-        return None, None
 
     def _codes(self, targets: Array, cases: slice) -> Array:
         return self.predictions[cases].bins(targets) if isinstance(self.predictions, Quantiles) else targets
