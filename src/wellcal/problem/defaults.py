@@ -6,6 +6,7 @@ follow the unit of the targets, so that metres and millimetres give the same res
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -14,26 +15,24 @@ from typing import TypeAlias
 import numpy as np
 
 from wellcal._arrays.checks import LEAST, MOST
-from wellcal._arrays.chunks import budget, in_chunks, pairs_above, tile_shape, triangle_tiles
+from wellcal._arrays.chunks import budget, pairs_above, tile_shape, triangle_tiles
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
-    concat_rows,
-    from_numpy,
+    asarray,
+    device_of,
     handed_over,
     is_jax,
     is_numpy,
-    is_on_accelerator,
     is_torch,
     is_traced,
     namespace,
     stop_gradient,
-    take_rows,
     to_numpy,
 )
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.rows import Rows, arrays_of, first_array, map_rows, slice_rows
+from wellcal._arrays.rows import Rows, map_rows, slice_rows
 from wellcal._arrays.threads import MANY_CASES, one_blas_thread
 from wellcal.expectations.bilinear import Distance, matching
 from wellcal.expectations.decompose import components_of
@@ -63,7 +62,7 @@ from wellcal.predictions import (
     Quantiles,
 )
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.batches import host_copies, in_numpy
+from wellcal.predictions.batches import host_copies
 
 SUBSAMPLE = 2000
 """Predictions from which scales are taken: all of them up to this number."""
@@ -106,14 +105,11 @@ def default_kernel(pred: object, *, expectations: str | Lowering = "auto") -> Ke
     ExpDistance(TotalVariation(), lengthscale=0.2, power=1) @ Delta()
     """
     sample = subsample(converted_argument(pred, "pred"))
-    like = sample.like
-    # Of few predictions, all but their distances is had sooner in NumPy than in so many small steps on a
-    # device; distances by expectations are not.
-    near = is_on_accelerator(like) and METRICS.find(type(sample)) is not _mean_discrepancy
-    sample = in_numpy(sample) if near else sample
     on_targets = _target_kernel(sample)
-    metric, power = _metric(sample, on_targets)
-    lengthscale = median_distance(metric, sample, expectations=expectations, like=like if near else None)
+    rule = METRICS.find(type(sample))
+    assert rule is not None
+    metric, power = rule(on_targets)
+    lengthscale = median_distance(metric, sample, expectations=expectations)
     return ExpDistance(metric, lengthscale=lengthscale, power=power) @ on_targets
 
 
@@ -194,12 +190,6 @@ def _root_covariance(on_targets: Kernel) -> MetricAndPower:
     return RootCovariance(), 1.0
 
 
-def _metric(predictions: Predictions, on_targets: Kernel) -> MetricAndPower:
-    rule = METRICS.find(type(predictions))
-    assert rule is not None
-    return rule(on_targets)
-
-
 def target_scale(predictions: Predictions) -> Scale:
     """Median over cases of the interquartile range, times sqrt(d); from spreads where that is zero."""
     scale = _median_over_cases(predictions.interquartile_range())
@@ -247,33 +237,11 @@ def _median(values: Array, count: int | None = None) -> Array:
     low, high = (size - 1) // 2, size // 2
     xp = namespace(values)
     if is_numpy(xp):
-        return 0.5 * np.sum(middle_values(values, low, high))
+        return 0.5 * np.sum(np.partition(values, (low, high))[[low, high]])
     ordered = xp.sort(values)
     if is_torch(xp):  # the middle goes to NumPy anyway
         return np.mean(to_numpy(ordered[low : high + 1]))
     return 0.5 * (ordered[low] + ordered[high])
-
-
-def middle_values(values: NDArray, low: int, high: int) -> NDArray:
-    """The values at two places next to the middle of their order.
-
-    Of many values a sample tells between which two of them the middle is, and only those in between are put
-    in order, which is most of the work; where the sample is wrong, all are.
-
-    Examples
-    --------
-    >>> middle_values(np.arange(200_000.0)[::-1], 99_999, 100_000)
-    array([ 99999., 100000.])
-    """
-    size = len(values)
-    if size > _MANY_VALUES:
-        some = np.sort(values[:: size // _SAMPLED])
-        left, right = (some[int(share * len(some))] for share in (0.45, 0.55))
-        before = int(np.count_nonzero(values < left))
-        between = values[(values >= left) & (values <= right)]
-        if before <= low and high < before + len(between):
-            values, low, high = between, low - before, high - before
-    return np.partition(values, (low, high))[[low, high]]
 
 
 def _as_scale(value: Array) -> Scale:
@@ -283,25 +251,17 @@ def _as_scale(value: Array) -> Scale:
 
 @np.errstate(over="ignore")  # a distance may be infinite, as long as the median is not
 def median_distance(
-    metric: Metric,
-    predictions: Predictions,
-    *,
-    expectations: str | Lowering = "auto",
-    like: Array | None = None,
+    metric: Metric, predictions: Predictions, *, expectations: str | Lowering = "auto"
 ) -> Scale:
-    """Median of d(P_i, P_j) over i < j; 1 where it is zero up to rounding, or for one prediction only.
-
-    Pairs meet on the device of the tensor `like`, where one is given.
-    """
-    n = len(predictions)
+    """Median of d(P_i, P_j) over i < j; 1 where it is zero up to rounding, or for one prediction only."""
+    n, xp = len(predictions), predictions.xp
     if n < 2:
         return 1.0
     prepared, rows = without_repetition(*distance(metric, predictions, expectations=expectations))
-    xp = predictions.xp
-    if like is not None and isinstance(prepared, EmbeddingDistance):
-        median = _median_of_points(from_numpy(rows, like), prepared.degree)
+    if is_numpy(xp):
+        median = _median_over_tiles(prepared, rows, n)
     else:
-        median = _median_over_pairs(prepared, rows, predictions)
+        median = _median_over_rows(prepared, map_rows(stop_gradient, rows), predictions)
     # Predictions that agree to rounding count as equal: a scale made of rounding errors would magnify them.
     if isinstance(prepared, EmbeddingDistance) and _beyond_rounding(median, rows, prepared.degree):
         return float(median) ** (1.0 / prepared.degree)
@@ -324,77 +284,35 @@ def _beyond_rounding(median: Array, points: Array, degree: float) -> bool:
     return rounding < scale and LEAST <= scale <= MOST
 
 
-def _median_over_pairs(prepared: Distance, rows: Rows, predictions: Predictions) -> Array:
-    """Median of a prepared distance, raised to its degree, over i < j."""
-    xp, n = predictions.xp, len(predictions)
-    ops = ops_for(xp)
-    parts: list[Array] = []
-    if is_on_accelerator(first_array(rows)):
-        return _median_on_device(prepared, rows, predictions)
-    shape = tile_shape(prepared.cost.entries, 2 * budget.cache)
-    if is_jax(xp) and n > min(shape) and any(map(is_traced, arrays_of(rows))):
-        return _median_in_a_loop(prepared, rows, predictions, shape)
-    with (
-        one_blas_thread() if n > MANY_CASES else nullcontext()
-    ):  # tiles fit the cache, and are too small for more
-        for i, j in triangle_tiles(0, n, *shape):
-            block = prepared(ops, slice_rows(rows, i.index), slice_rows(rows, j.index))
-            block = xp.reshape(block, (-1,))
-            if i.stop > j.start:
-                block = take_rows(block, np.flatnonzero(pairs_above(i, j)))
-            parts.append(block)
-    return _median(xp.concat(parts) if len(parts) > 1 else parts[0])
+def _median_over_tiles(prepared: Distance, rows: Rows, n: int) -> Array:
+    """Median of a prepared distance in NumPy, raised to its degree, over i < j."""
+    ops, parts = ops_for(namespace()), list[NDArray]()
+    # Tiles fit the cache, and are too small for more than one thread.
+    with one_blas_thread() if n > MANY_CASES else nullcontext():
+        for i, j in triangle_tiles(0, n, *tile_shape(prepared.cost.entries, 2 * budget.cache)):
+            block = np.ravel(prepared(ops, slice_rows(rows, i.index), slice_rows(rows, j.index)))
+            parts.append(block[np.flatnonzero(pairs_above(i, j))] if i.stop > j.start else block)
+    return _median(np.concatenate(parts) if len(parts) > 1 else parts[0])
 
 
-def _median_in_a_loop(
-    prepared: Distance, rows: Rows, predictions: Predictions, shape: tuple[int, int]
-) -> Array:
-    """The same where JAX traces: one tile is compiled, and not each of them by itself."""
-    jax = sys.modules["jax"]
-    xp, n = predictions.xp, len(predictions)
-    ops, fixed = ops_for(xp), map_rows(stop_gradient, rows)
-    height, width = (min(side, n) for side in shape)
+def _median_over_rows(prepared: Distance, rows: Rows, predictions: Predictions) -> Array:
+    """Median in other libraries: some rows at a time with all, and infinity for pairs that do not count."""
+    xp, n, ops = predictions.xp, len(predictions), predictions.ops
+    height = min(n, max(1, budget.device // (n * prepared.cost.entries)))
+    columns = asarray(np.arange(n), xp=xp, device=device_of(predictions.like))
 
-    def values(corner: Array) -> Array:
-        left, right = corner[0] + xp.arange(height), corner[1] + xp.arange(width)
-        a, b = (slice_rows(fixed, xp.minimum(cases, n - 1)) for cases in (left, right))
-        counts = (left[:, None] < right) & (right < n)
-        return xp.where(counts, prepared(ops, a, b), np.inf)
+    def values(start: Array) -> Array:
+        cases = start + columns[:height]
+        block = prepared(ops, slice_rows(rows, xp.minimum(cases, columns[-1])), rows)
+        counts = (cases[:, None] < columns) & (cases < n)[:, None]
+        return xp.where(counts, block, math.inf + xp.zeros_like(block))
 
-    corners = [(i.start, j.start) for i, j in triangle_tiles(0, n, height, width)]
-    found = jax.lax.map(values, xp.asarray(corners))
-    return _median(xp.reshape(found, (-1,)), n * (n - 1) // 2)
-
-
-def _median_on_device(prepared: Distance, rows: Rows, predictions: Predictions) -> Array:
-    """The same in few calls: all pairs at a time, and those that do not count at infinity."""
-    n, ops = len(predictions), predictions.ops
-    parts: list[Array] = []
-    width = n * (1 if isinstance(prepared, EmbeddingDistance) else prepared.cost.entries)
-    for i in in_chunks(n, width, within=budget.device):
-        block = prepared(ops, slice_rows(rows, i), rows)
-        later = block.new_ones(block.shape, dtype=block.bool().dtype).triu_(i.start + 1)
-        parts.append(block.masked_fill(~later, np.inf).reshape(-1))
-    return _median(concat_rows(parts), n * (n - 1) // 2)
-
-
-def _median_of_points(points: Array, degree: float) -> Array:
-    """Median of the distances of points ``(n, D)``, raised to their degree, over i < j, in NumPy.
-
-    Around a circle of all cases, each pair is once among those that are one step apart, two, ... and half of
-    the circle: to put them in order is most of the work, and of the square half of it would be for nothing.
-    """
-    torch = sys.modules["torch"]
-    n, size = points.shape
-    pairs, steps = n * (n - 1) // 2, n // 2
-    around: Array = torch.cat([points, points]).unfold(0, n, 1)[1 : steps + 1]
-    parts: list[Array] = [
-        torch.linalg.vector_norm(around[k] - points.mT, ord=degree, dim=1).reshape(-1)
-        for k in in_chunks(steps, n * size, within=budget.device)
-    ]
-    ordered: Array = torch.sort(concat_rows(parts)[:pairs]).values
-    low, high = (pairs - 1) // 2, pairs // 2
-    return np.mean(to_numpy(ordered[low : high + 1])[[0, -1]] ** degree)
+    starts = columns[::height]
+    if is_jax(xp):  # one program for all of them
+        blocks = sys.modules["jax"].lax.map(values, starts)
+    else:
+        blocks = xp.concat([values(starts[k]) for k in range(starts.shape[0])])
+    return _median(xp.reshape(blocks, (-1,)), n * (n - 1) // 2)
 
 
 def _rounded_otherwise(array: Array) -> Array:
@@ -406,6 +324,4 @@ def _rounded_otherwise(array: Array) -> Array:
 
 
 _ROUNDING = 16.0  # units in the last place
-_MANY_VALUES = 2**15  # of which some are looked at first
-_SAMPLED = 2**11
 _LOOKED_AT = 256  # predictions whose rounding is looked at, at most
