@@ -35,7 +35,6 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, Measure, WeightRows, evaluate
-from wellcal.expectations.count_form import CountForm, CountRows
 from wellcal.expectations.decompose import Components
 from wellcal.expectations.gaussian_features import NORM, FeatureGrid, mean_features, step_of
 from wellcal.expectations.laplace_features import LaplaceFeatures
@@ -57,7 +56,6 @@ _WIDTH = 6.1  # length scales: exp(-6.1^2) is rounding
 _OUTERMOST, _NARROW = 256, 8  # cases at either end of a column, of arrays with few columns
 _FEW_CELLS = 128  # of tensors, along a coordinate, that need not be looked at one by one
 _SOON_MOVED = 2**15  # entries of tensors that are looked at in memory
-_MOST_COUNTS = 512  # different targets whose kernel matrix is decomposed
 
 
 @dataclass(frozen=True)
@@ -104,8 +102,6 @@ def source_of(form: Form, rows: Rows) -> FeatureSource | None:
         return _of_elements(form, rows)
     if isinstance(form, FiniteForm):
         return _of_weights(form, rows)
-    if isinstance(form, CountForm) and isinstance(rows, CountRows) and isinstance(rows.left, np.ndarray):
-        return _of_counts(form, rows)
     return None
 
 
@@ -113,7 +109,7 @@ def may_have_features(form: Form) -> bool:
     """Whether `source_of` may find features, as far as the form tells without its rows."""
     if isinstance(form, ElementForm):
         return form.dimension <= 2 and gaussian_summands(form.kernel) is not None
-    return isinstance(form, (FiniteForm, CountForm))
+    return isinstance(form, FiniteForm)
 
 
 def extremes_of(rows: Rows) -> Callable[[], NDArray]:
@@ -385,34 +381,6 @@ def _of_weights(form: FiniteForm, rows: WeightRows) -> FeatureSource | None:
     return FeatureSource(
         len(weights), root.shape[1], of, form.size * root.shape[1] / 16.0, extremes_of(weights)
     )
-
-
-def _of_counts(form: CountForm, rows: CountRows) -> FeatureSource | None:
-    """Features of predictions on nodes and of targets beside them, all as one finite set."""
-    size = form.size
-    (points,) = rows.targets if len(rows.targets) == 1 else (None,)
-    if form.gram is None or points is None or rows.left.shape[1] <= size:
-        return None
-    if not isinstance(points.weights, float) or points.size != 1:
-        return None
-    sign = points.weights
-    values, where, codes = np.unique(
-        np.asarray(points.leaf).reshape(-1), return_index=True, return_inverse=True
-    )
-    if len(values) > _MOST_COUNTS:
-        return None
-    mean = np.asarray(rows.right)[:, :size]
-    with_nodes = np.asarray(rows.right)[where, size:] / sign
-    some: Measure = slice_rows(rows.targets, where)
-    between = np.asarray(form.points(ops_for(namespace(mean)), some, some)) / sign**2
-    root = _root(np.block([[np.asarray(form.gram), with_nodes.T], [with_nodes, between]]))
-    codes = codes.reshape(-1)
-
-    def of(cases: Chunk | NDArray) -> NDArray:
-        return mean[cases] @ root[:size] + sign * root[size:][codes[cases]]
-
-    cost = size * root.shape[1] / 16.0
-    return FeatureSource(len(mean), root.shape[1], of, cost, extremes_of(mean))
 
 
 def _root(gram: NDArray) -> NDArray:

@@ -2,9 +2,8 @@
 
 Five schemes, each stated in the provenance of a result:
 
-- counts: a window of whole numbers that holds all but 1e-13 of the mass, with a stride where it is
-  wide; weights are probabilities times the stride, which is exact for stride one and the trapezoidal
-  rule beyond (masses of cells, where probabilities are too uneven for that).
+- counts: a window of whole numbers that holds all but 1e-13 of the mass; where it is wide some of them stand
+  for their neighbors (see `count_atoms`).
 - other scalar targets: the trapezoidal rule in the normal score t, with atoms Q(Phi(t)) at the quantile
   function Q. In this variable densities of all our families are smooth and fall off like a normal,
   where the rule converges faster than any power of the spacing (Trefethen, Weideman, 2014). Every
@@ -40,7 +39,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal.expectations.atoms import LOWERINGS, Atoms
-from wellcal.expectations.count_atoms import by_lattice
+from wellcal.expectations.count_atoms import whole_numbers
 from wellcal.expectations.likelihood_ratios import (
     differentiable_atoms,
     dirichlet_atoms,
@@ -124,7 +123,7 @@ def _lower(predictions: Predictions, nodes: int, points: int) -> Atoms:
     if own is not None:
         return own(predictions, nodes, points)
     if predictions.target_kind == "counts":
-        return by_lattice(predictions)
+        return whole_numbers(predictions)
     if is_scalar_rule(predictions):
         return _by_quantiles(predictions, nodes)
     return _by_sampling(predictions, points)

@@ -25,6 +25,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.warnings import advise
 from wellcal.expectations import panels
 from wellcal.expectations.atoms import LOWERINGS, Atoms
+from wellcal.expectations.count_atoms import COUNT_TAIL, MOST_ATOMS, whole_numbers
 from wellcal.expectations.lowering import (
     Lowering,
     at_scores,
@@ -150,11 +151,13 @@ def choose_anew(
     probe = Probe(kernel, predictions.like)
     if options.points is None and has_sticks(predictions):
         return _of_sticks(cast("Dirichlet", predictions), probe, effort, options.tolerance)
+    if predictions.target_kind == "counts" and not has_own_lowering(predictions):
+        return _of_counts(predictions, probe, effort)
     if not is_scalar_rule(predictions):
-        return _as_they_come(predictions, probe, options.nodes or effort.ladder[0], points)
+        return _measured(lower(predictions, options.nodes or effort.ladder[0], points), probe)
     if has_own_lowering(predictions):
         for nodes in effort.ladder if options.nodes is None else (options.nodes,):
-            found = _as_they_come(predictions, probe, nodes, points)
+            found = _measured(lower(predictions, nodes, points), probe)
             if found.error <= effort.accept:
                 break
         return found  # pyright: ignore[reportPossiblyUnboundVariable]
@@ -175,11 +178,34 @@ def choose_anew(
 # -- rules that are given -------------------------------------------------------------------------
 
 
-def _as_they_come(predictions: Predictions, probe: Probe, nodes: int, points: int) -> Chosen:
-    """Atoms of a rule whose nodes cannot be chosen row by row."""
-    atoms = lower(predictions, nodes, points)
+def _measured(atoms: Atoms, probe: Probe) -> Chosen:
+    """Atoms of a rule whose nodes cannot be chosen row by row, with their error."""
     error = 1e-13 if atoms.exact else float(np.max(halving_errors(probe, atoms)))
     return Chosen((Part(None, atoms),), error, atoms.scheme)
+
+
+_COUNTS_PER_SCALE = 4.0  # a kernel over so many length scales is a polynomial of degree 15 to 1e-7
+_MAX_COUNTS = 16_000_000  # atoms of all rows
+
+
+def _of_counts(predictions: Predictions, probe: Probe, effort: Effort) -> Chosen:
+    """Counts of rows with windows of about one width together; of all rows where pairs of atoms meet."""
+    longest = _COUNTS_PER_SCALE * min(probe.radii(), default=np.inf)
+    groups: list[tuple[NDArray | None, int]] = [(None, effort.most)]
+    if not effort.even:
+        batch = in_numpy(predictions)
+        width = batch.quantile(1.0 - COUNT_TAIL) - batch.quantile(COUNT_TAIL)
+        classes = np.floor(np.log2(np.where(np.isfinite(width), width, 0.0) + 64.0))
+        groups = []
+        for size in np.unique(classes):
+            rows = np.flatnonzero(classes == size)
+            groups.append((rows, max(MOST_ATOMS, _MAX_COUNTS // (8 * len(rows)))))
+    made: list[Chosen] = []
+    for rows, most in groups:
+        some = predictions if rows is None else predictions[rows]
+        made.append(_measured(whole_numbers(some, longest, most), probe))
+    parts = tuple(Part(rows, found.single) for (rows, _), found in zip(groups, made, strict=True))
+    return Chosen(parts, max(found.error for found in made), made[-1].scheme)
 
 
 _LEVELS = np.array([0.1, 0.3, 0.5, 0.7, 0.9])  # of a prediction's mass: where pairings with points are tried

@@ -15,7 +15,6 @@ from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import Array, NDArray, is_traced
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, has_closed_form
-from wellcal.expectations.count_plan import plan_of_counts
 from wellcal.expectations.decompose import (
     Components,
     Side,
@@ -32,7 +31,7 @@ from wellcal.expectations.decompose import (
 )
 from wellcal.expectations.feature_plan import MAX_DIMENSION, by_features
 from wellcal.expectations.finite_plan import FinitePlan
-from wellcal.expectations.grids import common_grid, grid_probabilities, has_rule, one_hot, support_gram
+from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.nodes import FOR_FEATURES, Chosen, Effort, choose, effort_for
 from wellcal.expectations.rules.elements import Normals, Points
@@ -43,6 +42,8 @@ from wellcal.predictions import Predictions, Samples
 Family: TypeAlias = type[Predictions]
 
 _DEFAULT = Lowering()
+
+_MANY_COUNTS = 256  # from here on features take less time than a product with the kernel matrix
 
 
 @dataclass
@@ -251,24 +252,21 @@ def plan(
     dimension = dimension_of(families[0])
     # Numbers and vectors fill the line or the space: only classes, counts and bins have a grid.
     discrete = families[0].target_kind not in ("real", "simplex")
-    if families[0].target_kind == "counts" and not all(has_rule(kernel, f) for f in families):
-        by_counts = plan_of_counts(kernel, sides)
-        if by_counts is not None:
-            notes.add_rule(kernel, f" on counts: {by_counts.describe()}")
-            return by_counts
     grid = common_grid(kernel, families, sides) if discrete else None
+    lowered = _families_to_lower(kernel, families, dimension)
+    options = expectations if isinstance(expectations, Lowering) else _DEFAULT
+    counts = families[0].target_kind == "counts" and expectations != "closed"
+    if grid is None or (counts and len(grid) > _MANY_COUNTS):
+        if lowered and grid is None:
+            _check_allowed(kernel, lowered, expectations, families[0])
+        if lowered or not relative:
+            features = _feature_plan(kernel, sides, families, present, lowered, options, notes, many)
+            if features is not None:
+                return features
     if grid is not None:
         gram = None if type(kernel) is Delta else support_gram(kernel, families[0], grid)
         notes.add_rule(kernel, f" on a finite support of {len(grid)} values: matrix product")
         return GridPlan(grid, gram)
-    lowered = _families_to_lower(kernel, families, dimension)
-    options = expectations if isinstance(expectations, Lowering) else _DEFAULT
-    if lowered:
-        _check_allowed(kernel, lowered, expectations, families[0])
-    if lowered or not relative:
-        features = _feature_plan(kernel, sides, families, present, lowered, options, notes, many)
-        if features is not None:
-            return features
     for family in dict.fromkeys(type(f) for f in families if type(f) not in lowered):
         notes.add_rule(kernel, f" with {family.__name__}: closed form")
     if not lowered:

@@ -34,7 +34,6 @@ from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import ElementPlan, GridPlan, Plan, plan
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
-from wellcal.measures.target_sets.count_term import CountTerm, Tables
 from wellcal.measures.target_sets.feature_terms import (
     ENCODED,
     KEPT,
@@ -261,7 +260,6 @@ class TermSums:
             for kernel in on_predictions
         ]
         self._kept: NDArray | None = None
-        self._tables: Tables | None = None
 
     @property
     def cost(self) -> float:
@@ -285,8 +283,6 @@ class TermSums:
         n = self.cases.n_samples
         if self._kept is None and n * n * len(self.parts) <= KEPT * budget.work:
             self._kept = self._kernels(slice(0, n), slice(0, n))
-        if isinstance(self.term, CountTerm) and self._tables is None:
-            self._tables = self.term.tables(self._all_pairs)
         tiles = [(i.index, j.index) for i, j in triangle_tiles(0, n, *self.term.tile_shape(n))]
         total = np.zeros((len(targets), len(self.parts)))
         with one_blas_thread() if self.term.small_products else nullcontext():  # also where there is one tile
@@ -294,20 +290,7 @@ class TermSums:
             for done, part in enumerate(found, 1):
                 total += part
                 self.cases.progress("tiles", done, len(tiles))
-        if isinstance(self.term, CountTerm) and self._tables is not None:
-            total += self.term.looked_up(self._tables, encoded)
         return total
-
-    def _all_pairs(self, i: Chunk) -> NDArray:
-        """Kernels on predictions between some cases and all others, ``(q, len(i), n)``, zero at (i, i)."""
-        whole, own = slice(0, self.cases.n_samples), np.arange(i.start, i.stop)
-        if self._kept is not None:
-            return self._kept[:, i] + np.swapaxes(self._kept[:, :, i], 1, 2)
-        with np.errstate(over="ignore", under="ignore"):
-            parts = [f(_ops, slice_rows(rows, i), slice_rows(rows, whole)) for f, rows in self.parts]
-        values = np.stack(parts)
-        values[:, own - i.start, own] = 0.0
-        return values
 
     def _kernels(self, i: Chunk, j: Chunk) -> NDArray:
         """Kernels on predictions over a tile, ``(q, len(i), len(j))``, zero where not i < j."""
@@ -383,9 +366,6 @@ def make_term(cases: CasesAtHand, on_targets: Kernel, ways: Ways = MEASURED) -> 
     scheme = plan(on_targets, sides, expectations=cases.expectations, many=many)
     if isinstance(scheme, FeaturePlan) and scheme.features.size > ways.most_features:
         scheme = plan(on_targets, sides, expectations=cases.expectations)
-    counts = CountTerm.prepare(on_targets, predictions, scheme)
-    if counts is not None:
-        return counts
     if isinstance(scheme, FeaturePlan) and _by_tables(scheme, ways):
         return TableTerm(ways.rows, scheme, scheme.rows([(1.0, predictions)]).weights)
     if isinstance(scheme, (FeaturePlan, GridPlan)):
