@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import difflib
 import math
-import numbers
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
+from numbers import Real
 from typing import Any, cast
 
 import numpy as np
@@ -20,12 +20,12 @@ from wellcal._arrays.namespaces import (
     NDArray,
     asarray,
     device_of,
+    float64,
     from_numpy,
     host_copy,
     is_array,
     is_floating,
     is_numpy,
-    is_tensor,
     is_traced,
     namespace,
     to_numpy,
@@ -50,10 +50,8 @@ def real_array(
     """
     array = _floating(x, name, like)
     check_ndim(array, name, ndim, x)
-    if is_tensor(array) and _has_finite_sum(array):
-        return array
     seen = host_copy(array)
-    check_rows(name, seen, finite(seen), "is not finite", "drop or impute that row")
+    check_rows(name, seen, namespace(seen).isfinite(seen), "is not finite", "drop or impute that row")
     return array
 
 
@@ -65,12 +63,9 @@ def numeric_array(x: Any, name: str) -> Array:
         if given.dtype.kind not in "fiub":
             return _numeric(given, name)
         # Special functions know neither longer numbers than these nor those of other machines.
-        usable = given.dtype.itemsize <= 8 and given.dtype.isnative
-        return (
-            given
-            if usable
-            else given.astype(np.float64 if given.dtype.kind == "f" else given.dtype.newbyteorder("="))
-        )
+        if given.dtype.itemsize <= 8 and given.dtype.isnative:
+            return given
+        return given.astype(np.float64 if given.dtype.kind == "f" else given.dtype.newbyteorder("="))
     if not is_floating(given) and xp.isdtype(given.dtype, "complex floating"):
         raise TypeError(f"{name} must be real, found dtype {given.dtype}; give the part that is meant")
     return given
@@ -90,7 +85,7 @@ def _floating(x: object, name: str, like: Array | None) -> Array:
         return given
     if type(values := host_copy(given)) is np.ndarray:  # JAX would compile a program for the conversion
         return from_numpy(values.astype(np.float64), given)
-    return xp.astype(given, default_float(xp))
+    return xp.astype(given, float64(xp))
 
 
 _NO_NUMBERS = {
@@ -172,28 +167,20 @@ def _is_number(text: str) -> bool:
 def _numeric(array: Array, name: str) -> Array:
     """An array of NumPy that holds numbers of another kind: objects that are numbers become floats."""
     kind = array.dtype.kind
-    if kind in "US" and array.size:
-        texts = array.astype(str).ravel().tolist()
-        first = next((k for k, text in enumerate(texts) if not _is_number(text)), 0)
-        raise RowTypeError(
-            f"{name} must be numeric, not texts, found dtype {array.dtype} with "
-            f"{described(texts[first])} in ",
-            Row(int(np.unravel_index(first, array.shape)[0]) if array.ndim else 0),
-            argument=name,
-            remedy="convert them to numbers",
-        )
-    if kind != "O":
+    items = array.astype(str).ravel().tolist() if kind in "US" else array.ravel().tolist()
+    if kind in "US" and items:
+        first = next((k for k, text in enumerate(items) if not _is_number(text)), 0)
+        wanted, remedy = "numeric, not texts", "convert them to numbers"
+    elif kind == "O":
+        first = next((k for k, x in enumerate(items) if not isinstance(x, (Real, Decimal, np.bool_))), None)
+        wanted, remedy = "numeric", "convert it to numbers, and drop or impute missing ones"
+    else:
         wanted, remedy = _NO_NUMBERS.get(kind, ("numeric", "convert it"))
         raise TypeError(f"{name} must be {wanted}, found dtype {array.dtype}; {remedy}")
-    for position, item in enumerate(array.ravel().tolist()):
-        if not isinstance(item, (numbers.Real, Decimal, np.bool_)):
-            row = int(np.unravel_index(position, array.shape)[0]) if array.ndim else 0
-            raise RowTypeError(
-                f"{name} must be numeric, found dtype object with {described(item)} in ",
-                Row(row),
-                argument=name,
-                remedy="convert it to numbers, and drop or impute missing ones",
-            )
+    if first is not None:
+        what = f"{name} must be {wanted}, found dtype {array.dtype} with {described(items[first])} in "
+        row = int(np.unravel_index(first, array.shape)[0]) if array.ndim else 0
+        raise RowTypeError(what, Row(row), argument=name, remedy=remedy)
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -223,13 +210,6 @@ def described(item: Any) -> str:
     except Exception:
         text = ""
     return text if 0 < len(text) <= 40 else f"an object of type {type(item).__name__}"
-
-
-def default_float(xp: Any) -> Any:
-    """Floating dtype that integers become: float64 where the library has it enabled."""
-    from wellcal._arrays.namespaces import float64
-
-    return float64(xp)
 
 
 def check_ndim(array: Array, name: str, ndim: tuple[int, ...], given: object = None) -> None:
@@ -288,52 +268,6 @@ def check_rows(
     more = f" ({bad} rows in all)" if bad > 1 else ""
     parts = (f"{name} {problem} in ", Row(row), f"{column}: found {values}{more}")
     raise RowError(*parts, argument=name if argument is None else argument, remedy=remedy)
-
-
-def _has_finite_sum(tensor: Array) -> bool:
-    """Whether all entries are finite, as their sum tells; one that overflows says no.
-
-    To look at each is five steps, and on a device each of them counts.
-    """
-    return math.isfinite(float(_nearer(tensor).sum()))
-
-
-_SOON_MOVED = 2**14  # entries: moving them takes no longer than waiting for one
-
-
-def _nearer(array: Array) -> Array:
-    """A tensor without gradients; in NumPy, where it has few entries and several steps would be far away."""
-    return to_numpy(array) if array.numel() <= _SOON_MOVED else array.detach()
-
-
-def ends_of(array: Array) -> tuple[float, float]:
-    """The least and the largest entry of an array of NumPy or PyTorch, NaN where one is.
-
-    Examples
-    --------
-    >>> import torch
-    >>> ends_of(np.array([2.0, 1.0])), ends_of(torch.tensor([2, 1]))
-    ((1.0, 2.0), (1.0, 2.0))
-    """
-    seen: Array = array if type(array) is np.ndarray else _nearer(array)
-    if type(seen) is np.ndarray:
-        return float(seen.min()), float(seen.max())
-    least, most = seen.aminmax()
-    return float(least), float(most)
-
-
-def finite(array: Array) -> Array:
-    """Elementwise finiteness."""
-    return namespace(array).isfinite(array)
-
-
-def probability_tolerance(array: Array) -> float:
-    """How far a sum of probabilities may be from one: 1e-6 in float64, 1e-3 below.
-
-    Softmax outputs in single precision over thousands of classes miss one by about 1e-4.
-    """
-    xp = namespace(array)
-    return 1e-6 if array.dtype == xp.float64 else 1e-3
 
 
 def real_number(x: Any, name: str, wanted: str = "a number") -> float:
@@ -438,19 +372,31 @@ def whole_number(x: Any, name: str, *, least: int | None = None, most: int | Non
     Traceback (most recent call last):
     ValueError: n_resamples must be a whole number of at least 1, found 0
     """
-    whole = (isinstance(x, (int, np.integer)) and not isinstance(x, np.timedelta64)) or (
+    whole = (isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.timedelta64))) or (
         isinstance(x, (float, np.floating)) and x.is_integer()
     )
-    fits = whole and not isinstance(x, bool) and (least is None or x >= least) and (most is None or x <= most)
-    if fits:
+    if whole and (least is None or x >= least) and (most is None or x <= most):
         return int(cast("int", x))
-    limits = {
-        (False, False): "",
-        (True, False): f" of at least {least}",
-        (False, True): f" of at most {most}",
-        (True, True): f" between {least} and {most}",
-    }[least is not None, most is not None]
-    raise ValueError(f"{name} must be a whole number{limits}, found {described(x)}")
+    raise ValueError(f"{name} must be a whole number{limits_text(least, most)}, found {described(x)}")
+
+
+def limits_text(least: float | None, most: float | None) -> str:
+    """Limits of a number in words; None is no limit.
+
+    Examples
+    --------
+    >>> limits_text(1, None), limits_text(0.0, 0.5)
+    (' of at least 1', ' between 0 and 0.5')
+    """
+    if least is not None and most is not None:
+        return f" between {_plain(least)} and {_plain(most)}"
+    if least is not None:
+        return f" of at least {_plain(least)}"
+    return "" if most is None else f" of at most {_plain(most)}"
+
+
+def _plain(limit: float) -> str:
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"
 
 
 def probability(x: Any, name: str) -> float:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of, whole_number
+from wellcal._arrays.checks import limits_text, one_of, whole_number
 from wellcal._arrays.namespaces import NDArray
 
 Check: TypeAlias = Callable[[Any, str], Any]
@@ -144,13 +144,6 @@ def text(plain: Any, name: str) -> str:
     return plain
 
 
-def flag(plain: Any, name: str) -> bool:
-    """True or false."""
-    if not isinstance(plain, bool):
-        raise ValueError(f"{name} must be true or false, found {short(plain)}")
-    return plain
-
-
 def word(*known: str) -> Check:
     """One of some texts."""
     return lambda plain, name: one_of(plain, name, known)
@@ -181,23 +174,16 @@ def number(
     Traceback (most recent call last):
     ValueError: pvalue must be a number between 0 and 1, found nan
     """
-    limits = {
-        (False, False): "",
-        (True, False): f" of at least {least:g}",
-        (False, True): f" of at most {most:g}",
-        (True, True): f" between {least:g} and {most:g}",
-    }[math.isfinite(least), math.isfinite(most)]
+    limits = limits_text(*(limit if math.isfinite(limit) else None for limit in (least, most)))
 
     def check(plain: Any, name: str) -> float:
-        if type(plain) is float and least <= plain <= most and (infinite or math.isfinite(plain)):
-            return plain  # as nearly all are
         given = NOT_FINITE.get(plain, plain) if isinstance(plain, str) else plain
-        real = isinstance(given, (int, float, np.floating, np.integer)) and not isinstance(given, bool)
-        with contextlib.suppress(OverflowError):  # whole numbers may be larger than any float
-            value = float(cast("float", given)) if real else math.nan
-            known = (real and nan) if math.isnan(value) else (infinite or math.isfinite(value))
-            if known and (math.isnan(value) or least <= value <= most):
-                return value
+        if isinstance(given, (int, float, np.floating, np.integer)) and not isinstance(given, bool):
+            with contextlib.suppress(OverflowError):  # whole numbers may be larger than any float
+                value = float(cast("float", given))
+                fits = nan if math.isnan(value) else least <= value <= most
+                if fits and (infinite or not math.isinf(value)):
+                    return value
         raise ValueError(f"{name} must be a number{limits}, found {short(plain)}")
 
     return check

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import probability
+from wellcal._arrays.checks import flag, probability
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.schema import Check, flag, number, text
+from wellcal._arrays.schema import Check, number, text
 from wellcal.kernels.base import Kernel
 from wellcal.measures.intervals import Interval
 from wellcal.measures.presentation import Presentable, Row, plain

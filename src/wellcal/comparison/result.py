@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from wellcal._arrays.checks import probability
+from wellcal._arrays.checks import flag, probability
 from wellcal._arrays.round_numbers import how_many
-from wellcal._arrays.schema import Check, described, flag, listed, number, text, whole
+from wellcal._arrays.schema import Check, described, listed, number, text, whole
 from wellcal.comparison.differences import Difference, t_quantile
 from wellcal.comparison.models import LEFT_OUT, SKCE, gate
 from wellcal.comparison.shares import called, clearest, explained, opposed, shares_of

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self, cast
 
+from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import (
     Check,
     Schema,
     described,
-    flag,
     listed,
     mapping,
     number,

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.schema import Check, flag, listed, number, optional, word
+from wellcal._arrays.schema import Check, listed, number, optional, word
 from wellcal.kernels.base import Kernel
 from wellcal.measures.deviations import Cases
 from wellcal.measures.error_scale import LOGARITHMS, roots_of, scale_of, some_of

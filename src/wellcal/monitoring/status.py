@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.round_numbers import how_many
-from wellcal._arrays.schema import Check, flag, listed, number, optional, text, whole
+from wellcal._arrays.schema import Check, listed, number, optional, text, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase
 

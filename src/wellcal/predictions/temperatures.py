@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from wellcal._arrays.checks import check_rows, finite
+from wellcal._arrays.checks import check_rows
 from wellcal._arrays.namespaces import Array, namespace, stop_gradient
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.special import quiet
@@ -131,7 +131,7 @@ def _in_range(scale: Array) -> Array:
     check_rows(
         "the scale at that temperature",
         diagonal,
-        finite(diagonal) & (diagonal > 0),
+        xp.isfinite(diagonal) & (diagonal > 0),
         "is beyond the range of its floating-point type",
         "take a temperature nearer to 1, or double precision",
     )

@@ -6,14 +6,13 @@ import json
 import os
 from typing import Any, Self
 
-from wellcal._arrays.checks import described, one_of, positive_number
+from wellcal._arrays.checks import described, flag, one_of, positive_number
 from wellcal._arrays.equality import ByState
 from wellcal._arrays.files import check_suffix, write_whole
 from wellcal._arrays.namespaces import is_traced, to_numpy
 from wellcal._arrays.progress import Listener, reported
 from wellcal._arrays.schema import (
     Schema,
-    flag,
     listed,
     mapping,
     number,
