@@ -9,23 +9,28 @@ from typing import Any
 
 from wellcal._arrays.namespaces import handed_over
 from wellcal.predictions import Predictions
-from wellcal.predictions.adapters._arrays import from_pair, from_probabilities, is_table
-from wellcal.predictions.adapters._lists import from_list, is_list_of_objects
-from wellcal.predictions.adapters._scipy import from_scipy, is_scipy
-from wellcal.predictions.adapters._scipy_continuous import ScipyContinuous
-from wellcal.predictions.adapters._torch import from_torch, is_torch
+from wellcal.predictions.adapters.arrays import (
+    from_list,
+    from_pair,
+    from_probabilities,
+    is_list_of_objects,
+    is_table,
+)
 from wellcal.predictions.adapters.registry import ADAPTERS, converted, converted_argument
+from wellcal.predictions.adapters.scipy_stats import ScipyContinuous, from_scipy, is_scipy
+from wellcal.predictions.adapters.torch_distributions import from_torch, is_torch
 
 __all__ = ["ADAPTERS", "ScipyContinuous", "as_predictions", "converted_argument"]
 
 # The last is asked first: an array is what remains.
-ADAPTERS.register(is_table, kind="probabilities of shape (n,) or (n, C)", in_lists=False)(from_probabilities)
-ADAPTERS.register(tuple, kind="a tuple (mu, sigma)", in_lists=False)(from_pair)
-ADAPTERS.register(is_scipy, kind="a frozen scipy.stats distribution")(from_scipy)
-ADAPTERS.register(is_torch, kind="a torch.distributions object")(from_torch)
-ADAPTERS.register(is_list_of_objects, kind="a list of single distributions of one family", in_lists=False)(
-    from_list
-)
+for _recognises, _convert, _kind, _in_lists in (
+    (is_table, from_probabilities, "probabilities of shape (n,) or (n, C)", False),
+    (tuple, from_pair, "a tuple (mu, sigma)", False),
+    (is_scipy, from_scipy, "a frozen scipy.stats distribution", True),
+    (is_torch, from_torch, "a torch.distributions object", True),
+    (is_list_of_objects, from_list, "a list of single distributions of one family", False),
+):
+    ADAPTERS.register(_recognises, kind=_kind, in_lists=_in_lists)(_convert)
 
 
 @handed_over
@@ -138,7 +143,7 @@ def as_predictions(obj: object, X: Any = None, /, **roles: Any) -> Predictions:
             raise TypeError(
                 f"X and a role were given ({next(iter(roles))}=): X is for models, roles for frames"
             )
-        from wellcal.predictions.adapters._models import from_model  # it needs all families
+        from wellcal.predictions.adapters.models import from_model  # imports all families
 
         return from_model(obj, X)
     if roles:
