@@ -1,4 +1,4 @@
-"""Outcomes that were called impossible and happened are counted: what hangs on a clip is not told."""
+"""Outcomes that were called impossible and happened are counted, after slope or temperature."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import optimize, special
 
 import wellcal as wc
-from wellcal.hypotests.findings.impossible import OF_LOG_ODDS, impossible_finding
+from wellcal.hypotests.findings.impossible import impossible_finding
 
 N = 300
 RNG = np.random.default_rng(11)
@@ -31,56 +31,53 @@ def kinds(result: wc.TestResult) -> list[str]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_what_was_certain_and_wrong_is_counted(name: str) -> None:
+def test_what_was_certain_and_wrong_is_counted_second(name: str) -> None:
     y, pred, wrong = MODELS[name]
     result = wc.calibration_test(y, pred, rng=0, n_resamples=199)
-    first = result.findings[0]
-    assert first.sentence == f"{wrong} cases had probability 0 for what happened: no temperature mends that"
-    assert first.size == pytest.approx(wrong / N)
-    assert first.interval is None
-    assert not set(kinds(result)) & set(OF_LOG_ODDS)
-    assert not any("temperature is" in str(finding) or "slope" in str(finding) for finding in result.findings)
-    assert result.yardstick is None  # at any temperature what is certain stays certain
-    assert wc.TestResult.from_json(result.to_json()).findings[0] == first
+    assert kinds(result) == ["temperature" if name == "classes" else "slope", "impossible"]
+    assert "are too extreme" in result.verdict
+    second = result.findings[1]
+    told = "taken as 1 / (4 n) = 0.00083 for slopes and temperatures"
+    assert second.sentence == f"{wrong} cases had probability 0 for what happened ({told})"
+    assert second.size == pytest.approx(wrong / N)
+    assert second.interval is None
+    assert result.yardstick is not None
+    assert "too low" in result.yardstick.sentence
+    assert wc.TestResult.from_json(result.to_json()).findings[1] == second
 
 
-def test_shares_are_told_in_the_place_of_temperature_and_slope() -> None:
-    classes = wc.calibration_test(*MODELS["classes"][:2], rng=0, n_resamples=199)
-    assert kinds(classes) == ["impossible", "confidence"]
-    right = float((TOP == Y).mean())
-    assert classes.findings[1].size == pytest.approx(right)
-    assert "predicted 100%" in str(classes.findings[1])
-    two = wc.calibration_test(*MODELS["two classes"][:2], rng=0, n_resamples=199)
-    assert {"impossible", "group"} <= set(kinds(two))
-    assert any("where it was predicted at about 0%" in str(finding) for finding in two.findings)
+def test_slope_is_that_of_clipped_probabilities() -> None:
+    p = special.expit(2.5 * Z[:, 0])
+    wrong = np.flatnonzero(ONE == 1)[:3]
+    p[wrong] = [0.0, 1e-13, 1e-300]
+    result = wc.calibration_test(ONE, p, rng=0, n_resamples=199)
+    assert kinds(result) == ["slope", "impossible"]
+    assert result.findings[1].short == "3 cases had a probability below 1e-12 for what happened"
+    odds = np.maximum(p, 0.25 / N) / np.maximum(1.0 - p, 0.25 / N)
+
+    def loss(line: Any) -> float:
+        return float(np.sum(np.logaddexp(0.0, (1 - 2 * ONE) * (line[0] + line[1] * np.log(odds)))))
+
+    assert result.findings[0].size == pytest.approx(optimize.minimize(loss, [0.0, 1.0]).x[1], abs=0.01)
 
 
-def test_a_single_impossible_case_is_enough() -> None:
-    sharp = special.softmax(4.5 * Z, axis=1)
-    before = wc.calibration_test(Y, sharp, rng=0, n_resamples=199)
-    assert kinds(before) == ["temperature"]
-    wrong = int(np.flatnonzero(TOP != Y)[0])
-    certain = sharp.copy()
-    certain[wrong] = np.eye(3)[TOP[wrong]]
-    after = wc.calibration_test(Y, certain, rng=0, n_resamples=199)
-    assert str(after.findings[0]).startswith("1 case had probability 0 for what happened")
-    assert "temperature" not in kinds(after)
-    assert after.yardstick is not None  # that of KCE, which no zero moves far
-    assert after.yardstick.kind == "temperature"
-
-
-@pytest.mark.parametrize(("sharpness", "side"), [(0.4, "too high"), (4.5, "too low")])
-def test_one_impossible_case_leaves_the_direction_of_the_error(sharpness: float, side: str) -> None:
+@pytest.mark.parametrize(("sharpness", "side"), [(0.4, "not extreme enough"), (4.5, "too extreme")])
+@pytest.mark.parametrize("least", [0.0, 1e-20])
+def test_one_impossible_case_leaves_temperature_and_its_direction(
+    sharpness: float, side: str, least: float
+) -> None:
     pred = special.softmax(sharpness * Z, axis=1)
-    size = wc.calibration_test(Y, pred, rng=0, n_resamples=199).yardstick
+    before = wc.calibration_test(Y, pred, rng=0, n_resamples=199)
     wrong = int(np.flatnonzero(TOP != Y)[0])
-    pred[wrong] = np.eye(3)[TOP[wrong]]
-    found = wc.calibration_test(Y, pred, rng=0, n_resamples=199)
-    assert kinds(found) == ["impossible", "confidence"]
-    assert found.yardstick is not None
-    assert side in size.sentence
-    assert side in found.yardstick.sentence
-    assert found.yardstick.ratio == pytest.approx(size.ratio, rel=0.25)
+    pred[wrong] = np.where(np.arange(3) == TOP[wrong], 1.0, least)
+    after = wc.calibration_test(Y, pred, rng=0, n_resamples=199)
+    assert kinds(before) == ["temperature"]
+    assert kinds(after) == ["temperature", "impossible"]
+    assert side in before.verdict
+    assert side in after.verdict
+    assert "no temperature" not in str(after.findings)
+    assert after.findings[0].size == pytest.approx(before.findings[0].size, rel=0.25)
+    assert after.yardstick.ratio == pytest.approx(before.yardstick.ratio, rel=0.25)
 
 
 def test_without_a_direction_the_likelier_side_is_told_first() -> None:

@@ -36,10 +36,12 @@ class BinaryClaims(Claims):
         "surprise": (FREQUENCY, SLOPE),
     }
 
-    def __init__(self, probability: NDArray, outcome: str, count: int = _GROUPS) -> None:
-        """`probability` of an outcome ``(n,)``, what it is called, and how many groups there are."""
-        self.probability, self.outcome = probability, outcome
-        self.logit = bounded_log_odds(probability)
+    def __init__(
+        self, probability: NDArray, outcome: str, clipped: NDArray | None = None, count: int = _GROUPS
+    ) -> None:
+        """`probability` of an outcome ``(n,)``, `clipped` for log odds; its name; number of groups."""
+        self.probability, self.outcome, self.clipped = probability, outcome, clipped
+        self.logit = bounded_log_odds(probability if clipped is None else clipped)
         weights = probability * (1.0 - probability)
         total = max(float(weights.sum()), 1e-300)
         ranks = middle_ranks(probability)
@@ -109,8 +111,8 @@ class BinaryClaims(Claims):
 class FineGroups(BinaryClaims):
     """Groups of probabilities alone, twice as many: a closer look."""
 
-    def __init__(self, probability: NDArray, outcome: str) -> None:
-        super().__init__(probability, outcome, 2 * _GROUPS)
+    def __init__(self, plain: BinaryClaims) -> None:
+        super().__init__(plain.probability, plain.outcome, plain.clipped, 2 * _GROUPS)
         self.names = [f"_{name}" if not name.startswith(GROUP) else name for name in self.names]
 
     def expected(self, scores: NDArray) -> NDArray:

@@ -53,10 +53,11 @@ class ClassClaims(Claims):
         "slopes": (TEMPERATURE, CONFIDENCE),
     }
 
-    def __init__(self, probabilities: NDArray, labels: Sequence[str]) -> None:
-        """`probabilities` of classes ``(n, C)``, and what these are called."""
+    def __init__(self, probabilities: NDArray, labels: Sequence[str], clipped: NDArray | None = None) -> None:
+        """`probabilities` of classes ``(n, C)``, `clipped` for their logarithms, and names of classes."""
         self.probabilities, self.labels = probabilities, labels
-        self.logs = np.log(np.maximum(probabilities, LEAST_PROBABILITY))
+        self.clipped = probabilities if clipped is None else clipped
+        self.logs = np.log(np.maximum(self.clipped, LEAST_PROBABILITY))
         self.top = probabilities.argmax(axis=1)
         self.confidence = probabilities.max(axis=1)
         self.predicted = probabilities.mean(axis=0)

@@ -111,7 +111,7 @@ def _without_groups_on_a_line(seen: Seen, claims: BinaryClaims, found: list[Find
     """Without single groups of probabilities where slope and frequency, which are told, explain them."""
     if not {finding.kind for finding in found} >= {SLOPE, GROUPED}:
         return found
-    fine = FineGroups(claims.probability, claims.outcome)
+    fine = FineGroups(claims)
     explained = fine.lie_on_a_line(seen.targets, _BESIDE)
     return [finding for finding in found if not explained or finding.kind != GROUPED]
 
@@ -136,7 +136,7 @@ def _looks(seen: Seen, claims: Claims) -> Iterable[_Look]:
     if isinstance(claims, VectorClaims):
         yield from _of_vectors(seen, claims)
     elif isinstance(claims, BinaryClaims):
-        fine = partial(FineGroups, claims.probability, claims.outcome)
+        fine = partial(FineGroups, claims)
         yield _Look(frozenset({"curve"}), frozenset({GROUPED}), fine)
         yield _Look(frozenset({"groups", "SKCE", "locations"}), None, fine)
         yield _Look(frozenset({"surprise"}), None, lambda: _surprise(seen))
@@ -199,9 +199,9 @@ def _of_classes(
 
     These make the temperature of all classes look wrong. Where it is right for the others it is not told.
     """
-    p, targets = claims.probabilities, seen.targets
+    p, clipped, targets = claims.probabilities, claims.clipped, seen.targets
     hot = any(finding.kind == TEMPERATURE for finding in found)
-    right = tempered(p, targets) if hot else p
+    right = tempered(clipped, targets) if hot else p
     cells = Confusions(right, claims.labels).within(seen.groups)
     known = evidence(cells, targets, drawn_sets(seen, _CLOSER)) if cells.names else {}
     pairs = cells.swaps(significant(known)) or cells.likelier_swaps(known, targets)
@@ -211,17 +211,17 @@ def _of_classes(
         both = {k for pair in pairs for k in pair}
         # Each of them occurs as often as the other was predicted, which is no error of its own.
         found = [one for one in found if one.kind != "class" or not both & set(one.classes or ())]
-        return _first([plain.swapped(a, b, every) for a, b in pairs], found, seen, p, both)
-    slopes = ClassSlopes(p, claims.labels).within(seen.groups)
+        return _first([plain.swapped(a, b, every) for a, b in pairs], found, seen, clipped, both)
+    slopes = ClassSlopes(clipped, claims.labels).within(seen.groups)
     if hot or "slopes" in parts:
         every = evidence(slopes, targets, drawn_sets(seen, _CLOSER))
         if not hot:
             found = sorted([*found, *certain(slopes, every, targets, slopes.tested)], key=_pvalue)
         else:
-            alone = _extreme(seen, ClassSlopes(right, claims.labels), p)
+            alone = _extreme(seen, ClassSlopes(right, claims.labels), clipped)
             if alone is not None and every[alone].pvalue <= ALPHA:
                 told = [class_slope(claims.labels, int(alone), every[alone])]
-                return _first(told, found, seen, p, {int(alone)})
+                return _first(told, found, seen, clipped, {int(alone)})
         if not found and perhaps:
             found = likely(slopes, every, targets, slopes.tested)
     if found or not known:

@@ -17,7 +17,7 @@ from wellcal.hypotests.findings.closer import closer_look, drawn_sets
 from wellcal.hypotests.findings.counts import CountClaims
 from wellcal.hypotests.findings.draws import DrawClaims, QuantileClaims
 from wellcal.hypotests.findings.finding import Finding
-from wellcal.hypotests.findings.impossible import impossible_finding, without_log_odds
+from wellcal.hypotests.findings.impossible import clipped, impossible_finding
 from wellcal.hypotests.findings.pooled import PooledClaims
 from wellcal.hypotests.findings.pooled_vectors import PooledVectors
 from wellcal.hypotests.findings.reasons import ALPHA, NO_REASONS, Reasons, Seen, reasons_in, unnamed
@@ -113,7 +113,7 @@ def findings_in(
         Whether the clearest quantity is told where none is certain.
     """
     seen = Seen(targets, predictions, pooled, groups)
-    claims = claims_of(seen.predictions, seen.pooled)
+    claims = claims_of(seen.predictions, seen.pooled, targets)
     if claims is None:
         return ()
     claims = claims.within(seen.groups)
@@ -124,7 +124,7 @@ def findings_in(
         found = certain(claims, every, targets, _about(claims, reasons.clear))
     found = closer_look(seen, claims, found, reasons)
     if (lost := impossible_finding(targets, seen.predictions)) is not None:
-        found = [lost, *without_log_odds(found, claims, every)]
+        found = [*found[:1], lost, *found[1:]]
     if not found and perhaps:
         known = claims.tested if reasons.leading is None else claims.about(reasons.leading)
         found = likely(claims, every, targets, known)
@@ -138,12 +138,15 @@ def _about(claims: Claims, parts: Iterable[str]) -> list[str]:
     return [name for name in claims.tested if name in wanted]
 
 
-def claims_of(predictions: Predictions, pooled: bool) -> Claims | None:
-    """What may be said of targets; None where they are objects. `pooled`: draws include the target."""
+def claims_of(predictions: Predictions, pooled: bool, targets: NDArray | None = None) -> Claims | None:
+    """What may be said of targets; None where they are objects. `pooled`: draws include the target.
+
+    With `targets` probabilities are clipped in logarithms if an impossible class was observed.
+    """
     if isinstance(predictions, Samples) and predictions.holds_objects:
         return None
     if targets_are_indices(predictions):
-        return _of_classes(predictions)
+        return _of_classes(predictions, targets)
     centre, spread = summaries(predictions)
     if predictions.event_shape != ():
         return _of_vectors(predictions, pooled, centre, spread)
@@ -209,14 +212,13 @@ def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterat
     yield (SPREAD, spread)
 
 
-def _of_classes(predictions: Predictions) -> Claims:
+def _of_classes(predictions: Predictions, targets: NDArray | None) -> Claims:
     probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
     labels = class_names(predictions)
-    return (
-        BinaryClaims(probabilities[:, 1], labels[1])
-        if len(labels) == 2
-        else ClassClaims(probabilities, labels)
-    )
+    for_logs = probabilities if targets is None else clipped(probabilities, targets, predictions)
+    if len(labels) == 2:
+        return BinaryClaims(probabilities[:, 1], labels[1], for_logs[:, 1])
+    return ClassClaims(probabilities, labels, for_logs)
 
 
 def class_names(predictions: Predictions) -> list[str]:
