@@ -155,9 +155,22 @@ def test_draws_along_other_axes() -> None:
     framed = wc.Samples(pd.DataFrame(flat.T, columns=cases), axis=0)
     assert list(framed.case_index) == cases
     posterior = xr.DataArray(chains, dims=("chain", "draw", "case"), coords={"case": cases})
-    named = wc.Samples(posterior, axis=("chain", "draw"))
-    assert_array_equal(named.values, flat)
-    assert list(named.case_index) == cases
+    stacked = posterior.stack(sample=("chain", "draw"))  # as ArviZ does
+    for named in (
+        wc.Samples(posterior, axis=("chain", "draw")),
+        wc.Samples(posterior),
+        wc.Samples(posterior, kind="atoms"),
+        wc.Samples(stacked),
+        wc.Samples(stacked.transpose("sample", "case")),
+    ):
+        assert_array_equal(named.values, flat)
+        assert list(named.case_index) == cases
+    square = xr.DataArray(flat[:20], dims=("draw", "case"))
+    assert_array_equal(wc.Samples(square).values, flat[:20].T)
+    both = xr.DataArray(np.stack([chains, -chains], axis=3), dims=("chain", "draw", "case", "coordinate"))
+    assert_array_equal(wc.Samples(both).values, np.stack([flat, -flat], axis=2))
+    with pytest.raises(ValueError, match=r"axis must say which axes of values.*leave one for the cases"):
+        wc.Samples(posterior[:, :, 0])
 
 
 def test_draws_that_do_not_fit_ask_whether_to_transpose() -> None:

@@ -13,6 +13,19 @@ from wellcal._arrays.namespaces import Array, attribute, namespace
 _OTHERS = "axis=1 for values of shape (n, draws), axis=0 for (draws, n), axis=(0, 1) for (chain, draw, n)"
 
 
+def named_draws(values: Any) -> list[str] | None:
+    """Return the dimensions of an array of xarray that ArviZ calls chain, draw or sample; None without any.
+
+    Examples
+    --------
+    >>> import numpy as np, xarray as xr
+    >>> named_draws(xr.DataArray(np.zeros((4, 100, 7)), dims=("chain", "draw", "household")))
+    ['chain', 'draw']
+    """
+    dimensions: Any = getattr(values, "dims", ())
+    return [name for name in dimensions if name in ("chain", "draw", "sample")] or None
+
+
 def draws_second(values: Any, axis: Any) -> Any:
     """`values` as ``(n, S)`` or ``(n, S, d)``, from an array whose `axis`, or several, holds the draws.
 

@@ -17,7 +17,7 @@ from wellcal._arrays.special import draw_index
 from wellcal.predictions.atoms import Atoms
 from wellcal.predictions.base import check_cases, nonempty
 from wellcal.predictions.capabilities import CAPABILITIES
-from wellcal.predictions.draw_axes import draws_second, looks_transposed
+from wellcal.predictions.draw_axes import draws_second, looks_transposed, named_draws
 from wellcal.predictions.fields import family, parameter
 
 USUAL = ("draw_*", "draws_*", "sample_*", "samples_*", "draws", "samples")
@@ -43,7 +43,8 @@ class Samples(Atoms):
     axis
         Which axis of `values` holds the samples, or which ones: 1 for ``(n, S)`` and ``(n, S, d)``, 0 for
         ``(S, n)``, ``(0, 1)`` for ``(chain, draw, n)``; names of dimensions for an array of xarray. None is
-        1, and for draws an error where the first two axes of an array have one length: both would fit.
+        the dimensions that xarray calls chain, draw or sample, and else 1, unless the first two axes of
+        draws have one length, which is an error: both would fit.
 
     Notes
     -----
@@ -74,8 +75,10 @@ class Samples(Atoms):
         """Bring the draws to the second axis."""
         one_of(self.kind, "kind", ("draws", "atoms"))
         axis = how[0] if how else 1  # nothing is said where a stored batch is read
-        # Atoms are a list that somebody made for each prediction; draws are what a model returned.
-        self.store(values=draws_second(self.values, 1 if axis is None and self.kind == "atoms" else axis))
+        if axis is None:
+            # Atoms are a list that somebody made for each prediction; draws are what a model returned.
+            axis = named_draws(self.values) or (1 if self.kind == "atoms" else None)
+        self.store(values=draws_second(self.values, axis))
 
     def __post_init__(self, axis: Any = None) -> None:
         if self.weights is not None and self.kind == "draws":
