@@ -121,7 +121,7 @@ def features(settings: Settings) -> Section:
                 f"{closed.best_cpu / exact.best_cpu:.1f}",
                 f"{closed.best_cpu / single.best_cpu:.1f}",
                 "-" if linear is None else f"{closed.best_cpu / linear.best_cpu:.1f}",
-                f"{said['precision_error']:.0e}" if "precision_error" in said else "-",
+                f"{said['control_error']:.0e}" if "control_error" in said else "-",
             )
         )
     header = ("family", "features", "closed forms", *(f"{way}: times faster" for way in _WAYS), "error")

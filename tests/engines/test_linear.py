@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,86 +10,152 @@ import pytest
 import torch
 
 import wellcal as wc
-from wellcal._arrays.chunks import limited
-from wellcal._arrays.namespaces import namespace
-from wellcal._arrays.ops import ops_for
-from wellcal.engines import Linear, Tiled, choose_engine, linear, planar
-from wellcal.engines.banded import in_bands
-from wellcal.engines.controls import ExactRows
-from wellcal.engines.multipoles import Tree, plane_sums
-from wellcal.engines.running_sums import line_sums
-from wellcal.expectations.feature_bands import bands_of
-from wellcal.kernels import Delta, ExpDistance, Gaussian, Kernel, Laplacian, TotalVariation, Wasserstein
-from wellcal.problem.deviations import null_deviation
+from wellcal.engines import Linear, Tiled, choose_engine, linear
+from wellcal.engines.error_control import TOLERANCE, null_scale
+from wellcal.engines.grid_sums import Grid, grid_sums
+from wellcal.engines.kernel_sums import DecayKernel, KernelSum, PairSum, sum_pairs
+from wellcal.engines.line_sums import LineSum
+from wellcal.engines.nystrom import Nystrom
+from wellcal.kernels import (
+    Delta,
+    ExpDistance,
+    Gaussian,
+    Hellinger,
+    Kernel,
+    Laplacian,
+    MaximumMeanDiscrepancy,
+    TotalVariation,
+    Wasserstein,
+)
 from wellcal.problem.feature_form import closed_forms
 from wellcal.problem.problem import Problem, prepare
 
-# -- on a line ----------------------------------------------------------------------------------------
+# -- points -------------------------------------------------------------------------------------------
+
+
+def _rows_of_all_pairs(x: np.ndarray, phi: np.ndarray, kernel: DecayKernel) -> np.ndarray:
+    h = kernel(((x[:, None] - x) ** 2).sum(axis=2)) * (phi @ phi.T)
+    np.fill_diagonal(h, 0.0)
+    return h.sum(axis=1)
 
 
 @pytest.mark.parametrize("rate", [0.01, 1.0, 3000.0])
 def test_running_sums_are_sums_over_all_pairs(rate: float) -> None:
     rng = np.random.default_rng(0)
-    x = np.concatenate([rng.normal(size=400), np.round(rng.normal(size=200), 1), [50.0, -80.0]])
+    x = np.concatenate([rng.normal(size=400), np.round(rng.normal(size=200), 1), [50.0, -80.0]])[:, None]
     phi = rng.normal(size=(len(x), 3))
-    h = np.exp(-rate * np.abs(x[:, None] - x)) * (phi @ phi.T)
-    np.fill_diagonal(h, 0.0)
-    total, rows = line_sums(x, phi, rate)
-    size = np.abs(h).sum()
-    assert abs(total - 0.5 * h.sum()) <= 1e-14 * size
-    assert np.abs(rows - h.sum(axis=1)).max() <= 1e-14 * size
+    rows = sum_pairs(LineSum(rate), x, phi, single=False).rows
+    size = np.exp(-rate * np.abs(x - x.T)) * np.abs(phi @ phi.T)
+    assert np.abs(rows - _rows_of_all_pairs(x, phi, DecayKernel(1.0 / rate, 1.0))).max() <= 1e-14 * size.sum()
 
 
-def test_order_of_points_changes_nothing() -> None:
-    rng = np.random.default_rng(1)
-    x, phi, order = rng.random(500), rng.normal(size=(500, 2)), rng.permutation(500)
-    total, rows = line_sums(x, phi, 2.0)
-    again, moved = line_sums(x[order], phi[order], 2.0)
-    assert again == pytest.approx(total, abs=1e-12)
-    assert np.abs(moved - rows[order]).max() < 1e-12
-
-
-# -- in a plane ---------------------------------------------------------------------------------------
-
-
-def _points(name: str, n: int = 1500) -> np.ndarray:
+def _points(name: str, n: int = 2000) -> np.ndarray:
     rng = np.random.default_rng(2)
     x = np.stack([rng.normal(size=n), np.exp(0.3 * rng.normal(size=n))], axis=1)
     if name == "a cluster":
         x[: 9 * n // 10] = 1e-6 * x[: 9 * n // 10] + 0.5
     elif name == "ties":
-        x[: 9 * n // 10] = 0.5
+        x[: 9 * n // 10] = np.round(x[: 9 * n // 10], 1)
     elif name == "a curve":
         x[:, 1] = np.abs(x[:, 0])
     elif name == "heavy tails":
-        x[:, 0] = rng.standard_cauchy(n)
+        x[:, 0] = 10.0 * rng.standard_cauchy(n)
+    elif name == "a line":
+        return x[:, :1]
     return x
 
 
-@pytest.mark.parametrize("name", ["usual", "a cluster", "ties", "a curve", "heavy tails"])
-@pytest.mark.parametrize("length", [0.003, 0.7, 100.0])
-def test_multipoles_are_sums_over_all_points(name: str, length: float) -> None:
-    x = _points(name)
+@pytest.mark.parametrize("name", ["usual", "a cluster", "ties", "a curve", "heavy tails", "a line"])
+@pytest.mark.parametrize("length", [0.05, 0.7, 100.0])
+@pytest.mark.parametrize("library", ["NumPy", "PyTorch"])
+def test_sums_on_a_grid_are_sums_over_all_points(name: str, length: float, library: str) -> None:
+    x, kernel = _points(name), DecayKernel(length, 1.0)
     phi = np.random.default_rng(3).normal(size=(len(x), 4))
+    exact = _rows_of_all_pairs(x, phi, kernel)
+    arrays: Any = (x, phi) if library == "NumPy" else (torch.tensor(x), torch.tensor(phi))
+    found = grid_sums(*arrays, kernel)
+    assert found is not None
+    rows = np.asarray(found.rows)
+    unit = np.sqrt(0.5 * len(x) * np.var(exact))
+    # 2,000 cases in a window of 200 length scales are a few for each: the kink of the kernel shows.
+    assert 0.5 * abs(rows.sum() - exact.sum()) <= 1e-2 * unit
+    assert abs(found.bias) <= 2e-2 * unit
+    assert np.abs(rows - exact).max() <= 1e-2 * np.abs(exact).max()
 
-    def kernel(squared: np.ndarray) -> np.ndarray:
-        return np.exp(-np.sqrt(squared) / length)
 
-    exact = kernel(((x[:, None] - x) ** 2).sum(axis=2)) @ phi
-    tree = Tree.of(x, 44.0 * length)
-    size = np.abs(exact).max()
+def test_a_finer_grid_is_nearer_and_half_of_it_tells_how_near() -> None:
+    x, kernel = _points("usual"), DecayKernel(0.7, 1.0)
+    phi = 1.0 + np.random.default_rng(3).normal(size=(len(x), 2))
+    exact = _rows_of_all_pairs(x, phi, kernel)
+    errors: list[float] = []
+    for cells in (1 << 10, 1 << 14, 1 << 18):
+        found = grid_sums(x, phi, kernel, cells=cells, single=False)
+        assert found is not None
+        errors.append(0.5 * abs(found.rows.sum() - exact.sum()))
+        assert errors[-1] <= abs(found.bias)
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 3e-2 * errors[0]
 
-    def sums(order: int, kind: type) -> np.ndarray:
-        return tree.by_points(plane_sums(tree, tree.by_boxes(phi, kind), kernel, order), len(x))
 
-    coarse, fine = (np.abs(sums(p, np.float64) - exact).max() for p in (4, 13))
-    assert coarse < 5e-3 * size
-    assert fine < 1e-7 * size
-    single = sums(12, np.float32)
-    assert single.dtype == np.float32
-    assert np.abs(single - exact).max() < 1e-4 * size
-    with limited(work=1):  # one box at a time, however many there are
-        np.testing.assert_array_equal(sums(12, np.float32), single)
+def _cloud(name: str, n: int = 1500) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(n, 3)) * [1.0, 0.3, 0.05]
+    if name == "far from the origin":
+        x += 1e4
+    elif name == "outliers":
+        x[700:710] *= 8.0
+    elif name == "ties":
+        x[: n // 2] = np.round(x[: n // 2], 1)
+    elif name == "one point":
+        x[:] = x[0]
+    return x
+
+
+@pytest.mark.parametrize("name", ["usual", "far from the origin", "outliers", "ties", "one point"])
+def test_pivots_that_hold_all_points_give_sums_over_all_pairs(name: str) -> None:
+    x, kernel = _cloud(name), DecayKernel(1.6, 2.0)
+    phi = np.random.default_rng(2).normal(size=(len(x), 5))
+    method = Nystrom.of(x, kernel)
+    assert 1 <= len(method.left) < 600
+    rows = sum_pairs(method, x, phi, single=False).rows
+    exact = _rows_of_all_pairs(x, phi, kernel)
+    size = np.abs(phi @ phi.T).sum()
+    assert np.abs(rows - exact).max() <= 1e-12 * size
+
+
+def test_points_that_no_candidate_is_like_are_found() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(20_000, 3)) * [1.0, 0.1, 0.0]
+    # Not far out, not many, and in a direction of their own.
+    x[[17, 5011, 13_333], 2] = 0.5, 0.6, 0.7
+    kernel = DecayKernel(1.5, 2.0)
+    method = Nystrom.of(x, kernel)
+    values = method._solved(kernel(((x[:, None] - (method.pivots + method.centre)) ** 2).sum(axis=2)).T)
+    assert (1.0 - (values**2).sum(axis=0)).max() <= 1e-9
+
+
+METHODS: dict[str, Callable[[np.ndarray], KernelSum]] = {
+    "line": lambda x: LineSum(1.0),
+    "grid": lambda x: Grid.of(DecayKernel(1.0, 1.0), x.min(axis=0) - 0.01, 0.05, (601,)),
+    "pivots": lambda x: Nystrom.of(x, DecayKernel(1.0, 2.0)).first(10),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_chunks_of_cases_add_up_to_all(name: str) -> None:
+    rng = np.random.default_rng(4)
+    x, phi = rng.normal(size=(600, 1)), rng.normal(size=(600, 3))
+    method = METHODS[name](x)
+    whole = sum_pairs(method, x, phi, single=False).rows
+    encoded = [method.encode(x[part]) for part in (slice(0, 100), slice(100, 600))]
+    parts = [phi[:100], phi[100:]]
+    states = [method.chunk(weights, own) for weights, own in zip(encoded, parts, strict=True)]
+    finished = method.finish(method.merge(*states))
+    rows = [method.rows(weights, own, finished) for weights, own in zip(encoded, parts, strict=True)]
+    # Pivots take off the mean of khat(x, x) over a chunk.
+    allowed = 1e-3 if name == "pivots" else 1e-6
+    assert np.abs(np.concatenate(rows) - whole).max() <= allowed * np.abs(whole).max()
+    assert finished.total == pytest.approx(0.5 * whole.sum(), rel=1e-6)
 
 
 # -- problems -----------------------------------------------------------------------------------------
@@ -119,84 +186,142 @@ def _rates() -> Problem:
     return prepare(rng.poisson(rate), wc.Poisson(rate), kernel)
 
 
-EXACT = {"Bernoulli": _bernoulli, "rates": _rates}
-PLANAR = {
-    "normals": _normals,
-    "ties": lambda: _normals(ties=True),
-    "smoother": lambda: _normals(ExpDistance(Wasserstein(), 0.8, power=1.5) @ Gaussian(0.9)),
-    "two terms": lambda: _normals(ON_NORMALS @ Gaussian() + 2.0 * (WIDE @ Gaussian(0.5))),
+def _gammas(kernel: Kernel | None = None) -> Problem:
+    rng = np.random.default_rng(4)
+    scale = 0.6 * np.exp(0.3 * rng.normal(size=N))
+    return prepare(rng.gamma(3.0, 1.1 * scale), wc.Gamma(np.full(N, 3.0), scale), kernel)
+
+
+def _counts() -> Problem:
+    rng = np.random.default_rng(5)
+    pred = wc.NegativeBinomial(3.0 * np.exp(0.3 * rng.normal(size=N)), np.full(N, 0.3))
+    return prepare(pred.sample(rng=rng), pred)
+
+
+def _classes() -> Problem:
+    rng = np.random.default_rng(6)
+    kernel = ExpDistance(Hellinger(), 2.0, power=2.0) @ Delta()
+    return prepare(rng.integers(0, 4, N), wc.Categorical(rng.dirichlet(np.ones(4), N)), kernel)
+
+
+def _ensembles(kernel: Kernel | None = None, wrong: float = 1.0) -> Problem:
+    rng = np.random.default_rng(7)
+    loc, scale = rng.normal(size=N), 0.6 * np.exp(0.3 * rng.normal(size=N))
+    pred = wc.Samples(rng.normal(loc, scale, (30, N)).T)
+    return prepare(rng.normal(loc, wrong * scale), pred, kernel)
+
+
+def _two_terms() -> Problem:
+    first = ExpDistance(MaximumMeanDiscrepancy(Gaussian(1.5)), 0.4, power=2.0) @ Gaussian(1.5)
+    second = ExpDistance(MaximumMeanDiscrepancy(Gaussian(2.0)), 0.8, power=2.0) @ Gaussian(0.8)
+    return _gammas(first + 2.0 * second)
+
+
+def _one_scale() -> Problem:
+    rng = np.random.default_rng(4)
+    loc = rng.normal(size=N)
+    return prepare(rng.normal(loc), wc.Normal(loc, np.ones(N)), ON_NORMALS @ Gaussian())
+
+
+LINE, GRID, PIVOTS = "running sums", "a grid of", "Nyström"
+PROBLEMS: dict[str, tuple[str, Callable[[], Problem]]] = {
+    "Bernoulli": (LINE, _bernoulli),
+    "rates": (LINE, _rates),
+    "normals of one scale": (LINE, _one_scale),
+    "normals": (GRID, _normals),
+    "ties": (GRID, lambda: _normals(ties=True)),
+    "smoother": (GRID, lambda: _normals(ExpDistance(Wasserstein(), 0.8, power=1.5) @ Gaussian(0.9))),
+    "two terms": (GRID, lambda: _normals(ON_NORMALS @ Gaussian() + 2.0 * (WIDE @ Gaussian(0.5)))),
+    "gammas": (PIVOTS, _gammas),
+    "counts": (PIVOTS, _counts),
+    "classes": (PIVOTS, _classes),
+    "two smooth terms": (PIVOTS, _two_terms),
+    "ensembles": (PIVOTS, _ensembles),
+    "ensembles, far off": (PIVOTS, lambda: _ensembles(wrong=3.0)),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", EXACT)
-def test_on_a_line_sums_are_those_of_tiles(name: str) -> None:
-    problem = EXACT[name]()
-    engine = Linear()
-    found, tiles = engine.triangle(problem), Tiled(precision="float64").triangle(problem)
-    assert engine.describe(problem)["sums"] == "running sums on a line"
-    size = float(np.abs(tiles.rows).sum())
-    assert abs(found.total - tiles.total) <= 1e-13 * size
-    assert np.abs(found.rows - tiles.rows).max() <= 1e-13 * size
-
-
-@pytest.mark.parametrize("name", PLANAR)
+@pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("precision", ["auto", "float64"])
-def test_in_a_plane_sums_are_those_of_tiles(name: str, precision: str) -> None:
-    problem = PLANAR[name]()
+def test_sums_are_those_of_tiles(name: str, precision: str) -> None:
+    how, make = PROBLEMS[name]
+    problem = make()
     engine = Linear(precision=precision)
     found, tiles = engine.triangle(problem), Tiled(precision="float64").triangle(problem)
     said = engine.describe(problem)
-    assert said["sums"].startswith("multipoles")
-    assert said["control_error"] <= engine.tolerance
-    h = np.asarray(problem.values(slice(0, 500), slice(500, 1000)))
-    spread = np.sqrt(0.5 * N * N * np.mean(h**2))
-    assert abs(found.total - tiles.total) <= 4.0 * said["control_error"] * spread
-    assert np.abs(found.rows - tiles.rows).max() <= 1e-4 * np.abs(tiles.rows).max()
+    assert said["engine"] == "linear"
+    assert said["sums"].startswith(how)
     assert found.total == pytest.approx(0.5 * found.rows.sum(), rel=1e-9)
+    off = abs(found.total - tiles.total)
+    if how == LINE:
+        assert "control_error" not in said
+        size = float(np.abs(tiles.rows).sum())
+        assert off <= 1e-13 * size
+        assert np.abs(found.rows - tiles.rows).max() <= 1e-13 * size
+        return
+    unit = max(null_scale(problem).value, float(np.sqrt(0.5 * N * np.var(tiles.rows))))
+    assert said["control_error"] <= TOLERANCE
+    assert off <= 2.0 * said["control_error"] * unit
+    assert off <= (TOLERANCE if name.endswith("far off") else 1e-3) * unit
+    assert np.abs(found.rows - tiles.rows).max() <= 1e-3 * np.abs(tiles.rows).max()
 
 
-def test_weights_go_along() -> None:
+@pytest.mark.parametrize("name", ["gammas", "counts"])
+def test_few_pivots_hold_smooth_predictions_to_rounding(name: str) -> None:
+    problem = PROBLEMS[name][1]()
+    found, tiles = Linear().triangle(problem), Tiled(precision="float64").triangle(problem)
+    assert abs(found.total - tiles.total) <= 1e-11 * null_scale(problem).value
+
+
+@pytest.mark.parametrize("family", ["normals", "gammas"])
+def test_weights_multiply_features(family: str) -> None:
     rng = np.random.default_rng(7)
     loc = rng.normal(size=N)
     options: dict[str, Any] = {"weights": rng.random(N)}
-    y, pred = rng.normal(loc), wc.Normal(loc, np.ones(N))
+    y, pred = rng.normal(loc), wc.Normal(loc, rng.uniform(0.9, 1.1, N))
+    if family == "gammas":
+        y, pred = rng.gamma(3.0, np.exp(0.3 * loc)), wc.Gamma(np.full(N, 3.0), np.exp(0.3 * loc))
     found, tiles = (wc.skce(y, pred, engine=engine, **options) for engine in ("linear", "tiled"))
     assert found.provenance["engine"] == "linear"
     assert found.value == pytest.approx(tiles.value, abs=1e-3 * tiles.standard_error)
     assert found.standard_error == pytest.approx(tiles.standard_error, rel=1e-4)
 
 
-def test_controls_that_do_not_agree_mean_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = _normals()
+@pytest.mark.parametrize(("make", "method"), [(_normals, "grid_sums"), (_ensembles, "sum_pairs")])
+def test_control_rows_that_do_not_agree_mean_tiles(
+    make: Callable[[], Problem], method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = make()
     exact = Tiled().triangle(problem)
-    orders: list[int] = []
+    sizes: list[int] = []
+    right = getattr(linear, method)
 
-    def wrong(tree: Tree, phi: np.ndarray, kernel: Any, order: int) -> np.ndarray:
-        orders.append(order)
-        return 1.001 * plane_sums(tree, phi, kernel, order)
+    def wrong(*args: Any, **options: Any) -> PairSum:
+        sizes.append(options.get("cells", 0))
+        rows, bias = right(*args, **options)
+        return PairSum(1.05 * rows + 0.5, bias)
 
-    monkeypatch.setattr(planar, "plane_sums", wrong)
+    monkeypatch.setattr(linear, method, wrong)
     engine = Linear()
-    found = engine.triangle(problem)
-    assert len(orders) >= 3
-    assert orders == sorted(set(orders))
-    assert found.total == exact.total
-    assert engine.describe(problem)["engine"] == "tiled"
+    assert engine.triangle(problem).total == exact.total
+    said = engine.describe(problem)
+    assert said["engine"] == "tiled"
+    assert said["engine_note"].startswith("not linear: by control rows sums are off by")
+    assert sizes == sorted(sizes)
 
 
 def test_a_tighter_tolerance_takes_more_nodes() -> None:
-    problem = _normals()
-    orders: list[int] = []
-    for tolerance in (1.0, 3e-6):
-        engine = Linear(tolerance=tolerance)
+    sizes: list[int] = []
+    for tolerance in (1.0, 1e-4):
+        problem, engine = _normals(), Linear(tolerance=tolerance)
         engine.triangle(problem)
-        orders.append(int(engine.describe(problem)["sums"].split()[-1]))
-    assert orders[0] < orders[1]
+        sizes.append(int(engine.describe(problem)["sums"].split()[3].replace(",", "")))
+    assert sizes[0] < sizes[1]
     with pytest.raises(ValueError, match="tolerance"):
         Linear(tolerance=0.0)
 
 
-def test_what_it_does_not_support_it_says() -> None:
+def test_unsupported_problems_are_refused_with_a_reason() -> None:
     rng = np.random.default_rng(8)
     y, loc = rng.normal(size=50), rng.normal(size=50)
     classes, kernel = wc.Categorical(rng.dirichlet(np.ones(3), 50)), ExpDistance(TotalVariation()) @ Delta()
@@ -210,16 +335,24 @@ def test_what_it_does_not_support_it_says() -> None:
 
 def test_auto_takes_it_for_many_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(choose_engine("auto", _bernoulli()), Linear)
-    normals = _normals()
-    assert type(choose_engine("auto", normals)) is Tiled
-    monkeypatch.setattr(linear, "FEWEST_IN_A_PLANE", N)
-    assert isinstance(choose_engine("auto", normals), Linear)
+    for make, method in ((_normals, "plane"), (_gammas, "smooth")):
+        assert type(choose_engine("auto", make())) is Tiled
+        monkeypatch.setitem(linear._FEWEST, method, N)
+        assert isinstance(choose_engine("auto", make()), Linear)
     assert type(choose_engine("auto", _normals(ON_NORMALS @ Laplacian()))) is Tiled
     few = wc.skce([0, 1, 1], wc.Bernoulli([0.1, 0.5, 0.9]), engine="linear")
     assert few.value == wc.skce([0, 1, 1], wc.Bernoulli([0.1, 0.5, 0.9]), engine="tiled").value
 
 
-# -- sharp predictions, in bands of features -----------------------------------------------------------
+def test_ensembles_that_are_far_apart_are_left_to_tiles() -> None:
+    """Under a short length scale hundreds of predictions do not span the others."""
+    kernel = ExpDistance(MaximumMeanDiscrepancy(Gaussian(1.5)), 0.05, power=2.0) @ Gaussian(1.5)
+    problem, engine = _ensembles(kernel), Linear()
+    assert engine.triangle(problem).total == Tiled().triangle(problem).total
+    assert engine.describe(problem)["engine_note"] == "not linear: predictions are too far apart"
+
+
+# -- sharp predictions, in blocks of features -----------------------------------------------------------
 
 
 def _sharp(name: str) -> tuple[np.ndarray, wc.Normal]:
@@ -230,23 +363,14 @@ def _sharp(name: str) -> tuple[np.ndarray, wc.Normal]:
     elif name == "skewed":
         loc = 1e4 * np.exp(loc)
         scale = 0.3 * loc
-    elif name == "one wide":
-        scale = rng.uniform(0.5, 1.0, N)
-        scale[7] = 300.0
-    elif name == "several wide":
-        scale = rng.uniform(0.5, 1.0, N)
-        scale[[7, 8, 500]] = 3e3, 1e5, 400.0
-    elif name == "far away":
-        loc[[3, 4, 5]], loc[100] = 1e7, -1e12
     elif name == "ties":
         loc = np.round(loc, 2)
+    elif name == "very sharp":
+        scale = rng.uniform(0.001, 0.003, N)
     return rng.normal(loc, 1.1 * scale), wc.Normal(loc, scale)
 
 
-SHARP = ("one scale", "different scales", "skewed", "one wide", "several wide", "far away", "ties")
-
-
-@pytest.mark.parametrize("name", SHARP)
+@pytest.mark.parametrize("name", ["one scale", "different scales", "skewed", "ties", "very sharp"])
 @pytest.mark.parametrize("precision", ["auto", "float64"])
 def test_sharp_predictions_have_the_sums_of_closed_forms(name: str, precision: str) -> None:
     problem = prepare(*_sharp(name))
@@ -254,100 +378,83 @@ def test_sharp_predictions_have_the_sums_of_closed_forms(name: str, precision: s
     found = engine.triangle(problem)
     said = engine.describe(problem)
     assert said["engine"] == "linear"
-    assert said["bands"] >= 1
     with closed_forms():
         exact = Tiled(precision="float64").triangle(prepare(*_sharp(name)))
-    error = 1e-5 if precision == "float64" else 1e-4
-    assert abs(found.total - exact.total) <= 10.0 * error * null_deviation(problem).value
-    assert np.abs(found.rows - exact.rows).max() <= error * np.abs(exact.rows).max()
-
-
-def test_bands_hold_the_products_of_all_features() -> None:
-    y, pred = _sharp("several wide")
-    problem = prepare(y, pred)
-    (term,), (rows,) = problem.terms, problem.rows
-    bands = bands_of(term.on_targets, rows.on_targets)
-    assert bands is not None
-    assert set(bands.alone) == {7, 8, 500}
-    found = np.zeros((N, N))
-    for band in bands:
-        features = band.source.of(slice(0, len(band.cases)))
-        found[np.ix_(band.cases, band.cases)] += features @ features.T
-    exact = np.asarray(term.on_targets(ops_for(namespace()), rows.on_targets, rows.on_targets))
-    others = np.delete(np.arange(N), [7, 8, 500])
-    assert np.abs(found - exact)[np.ix_(others, others)].max() < 1e-11
-    assert np.abs(found[[7, 8, 500]]).max() == 0.0
+    unit = max(null_scale(problem).value, float(np.sqrt(0.5 * N * np.var(exact.rows))))
+    assert abs(found.total - exact.total) <= (5e-3 if name == "skewed" else 1e-3) * unit
+    assert (
+        np.abs(found.rows - exact.rows).max()
+        <= (1e-2 if name == "skewed" else 2e-3) * np.abs(exact.rows).max()
+    )
 
 
 @pytest.mark.parametrize("name", ["mixed kernels", "weights", "Laplace"])
-def test_bands_of_other_problems(name: str) -> None:
-    y, pred = _sharp("one scale")
+def test_blocks_of_other_problems(name: str) -> None:
+    y, pred = _sharp("different scales")
     options: dict[str, Any] = {"weights": np.random.default_rng(1).random(N)}
     if name == "mixed kernels":
         options = {"kernel": ON_NORMALS @ (Gaussian(0.03) + 0.5 * Gaussian(0.01)) + WIDE @ Gaussian(0.02)}
     elif name == "Laplace":
         pred, options = wc.Laplace(pred.loc, pred.scale), {"kernel": ON_NORMALS @ Gaussian(0.03)}
     found = wc.skce(y, pred, engine="linear", **options)
-    assert found.provenance["bands"] > 10
+    assert found.provenance["engine"] == "linear"
     with closed_forms():
         exact = wc.skce(y, pred, engine=Tiled(precision="float64"), **options)
-    assert found.value == pytest.approx(exact.value, abs=1e-3 * exact.standard_error)
-    assert found.standard_error == pytest.approx(exact.standard_error, rel=1e-4)
+    assert found.value == pytest.approx(exact.value, abs=3e-3 * exact.standard_error)
+    assert found.standard_error == pytest.approx(exact.standard_error, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["one scale", "several wide"])
-def test_control_rows_of_bands_are_those_of_closed_forms(name: str) -> None:
-    """They are added up from the features of bands, and from the pairs of cases that are in none."""
-    problem = prepare(*_sharp(name))
-    (banded,) = in_bands(problem, np.float32) or [None]
-    assert banded is not None
-    found, exact = ExactRows.of(N), ExactRows.of(N)
-    banded.row_sums(6, found)
-    exact.add(problem)
-    assert np.abs(found.sums - exact.sums).max() <= 1e-10 * np.abs(exact.sums).max()
+@pytest.mark.parametrize("name", ["one wide", "far away"])
+def test_sharp_predictions_with_a_few_unlike_them_are_right_or_left_to_tiles(name: str) -> None:
+    rng = np.random.default_rng(9)
+    loc, scale = rng.normal(size=N), rng.uniform(0.01, 0.03, N)
+    if name == "one wide":
+        scale[7] = 300.0
+    else:
+        loc[[3, 4, 5]], loc[100] = 1e7, -1e12
+    y, pred = rng.normal(loc, scale), wc.Normal(loc, scale)
+    kernel = wc.default_kernel(pred)
+    found = wc.skce(y, pred, kernel=kernel, engine="linear")
+    exact = wc.skce(y, pred, kernel=kernel, engine=Tiled(precision="float64"))
+    unit = null_scale(prepare(y, pred, kernel)).value / (0.5 * N * (N - 1))
+    assert abs(found.value - exact.value) <= 1e-3 * unit
 
 
-def test_bands_are_taken_only_where_they_spare_work() -> None:
-    """Each case is in a tree for each of its bands: a few hundred features are quicker all at once."""
-    rng = np.random.default_rng(12)
-    loc, scale = rng.normal(size=N), 0.6 * np.exp(0.3 * rng.normal(size=N))
-    loc[:2] = -50.0, 50.0  # from here to there are 300 features
-    pred = wc.Laplace(loc, scale)
-    problem = prepare(rng.laplace(loc, scale), pred, ON_NORMALS @ Gaussian(1.0))
-    assert in_bands(problem, np.float32) is None
-    on_targets = problem.terms[0].on_targets, problem.rows[0].on_targets
-    assert bands_of(*on_targets) is None  # reaching hundreds of features says so
-    loc = rng.uniform(-200.0, 200.0, N)
-    wide = prepare(rng.laplace(loc, scale), wc.Laplace(loc, scale), ON_NORMALS @ Gaussian(1.0))
-    assert in_bands(wide, np.float32) is not None  # a tenth of all there are
-
-
-def test_work_on_sharp_predictions_grows_with_cases_and_not_with_features() -> None:
-    rng = np.random.default_rng(10)
-    loc = rng.normal(size=N)
-    each: list[float] = []
-    for scale in (0.02, 0.002):
-        problem = prepare(rng.normal(loc, scale), wc.Normal(loc, np.full(N, scale)))
-        bands = bands_of(problem.terms[0].on_targets, problem.rows[0].on_targets)
-        assert bands is not None
-        each.append(bands.meetings / N)
-    assert max(each) < 150.0  # features; there are 700 and 6,000
-
-
-def test_auto_takes_bands_where_tiles_would_take_closed_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear, "FEWEST_IN_BANDS", N)
-    assert isinstance(choose_engine("auto", prepare(*_sharp("one scale"))), Linear)
-    assert type(choose_engine("auto", _normals())) is Tiled
-
-
-def test_what_is_not_linear_says_why() -> None:
+def test_sums_by_tiles_say_why() -> None:
     y, pred = _sharp("one scale")
     few = wc.skce(y[:500], pred[:500], engine="linear")
     assert few.provenance["engine"] == "tiled"
     assert few.provenance["engine_note"] == "not linear: cases are too few"
+    y, pred = _sharp("different scales")
     off = wc.skce(y, pred, engine=Linear(tolerance=1e-14))
     assert off.provenance["engine"] == "tiled"
     assert "control rows" in off.provenance["engine_note"]
     assert "engine_note" not in wc.skce(y, pred, engine="linear").provenance
     exact = wc.skce(y, pred, engine=Tiled(precision="mixed"))
-    assert "without features" in exact.provenance["precision_note"]
+    assert "no product of features" in exact.provenance["precision_note"]
+
+
+# -- features of ensembles, once for all kernels ---------------------------------------------------------
+
+
+def test_what_an_ensemble_remembers_changes_nothing() -> None:
+    rng = np.random.default_rng(9)
+    values, y = rng.normal(size=(60, 20)), np.linspace(-9.0, 9.0, 60)
+    fresh = wc.Samples(values)
+    first = wc.skce(y, fresh).value
+    assert wc.skce(y, fresh).value == first
+    # Other targets reach other cells, and those of before are there already.
+    for other in (0.1 * y, y + 5.0, y):
+        found, alone = wc.skce(other, fresh).value, wc.skce(other, wc.Samples(values.copy())).value
+        assert found == pytest.approx(alone, rel=1e-12)
+
+
+def test_atoms_without_weight_have_no_features() -> None:
+    rng = np.random.default_rng(10)
+    values, weights = rng.normal(size=(50, 8)), rng.dirichlet(np.ones(7), 50)
+    values[:, 7] = 1e3  # far from all others
+    padded = wc.Samples(values, np.concatenate([weights, np.zeros((50, 1))], axis=1), kind="atoms")
+    plain = wc.Samples(values[:, :7], weights, kind="atoms")
+    y, kernel = rng.normal(size=50), wc.default_kernel(plain)
+    found = [wc.skce(y, pred, kernel=kernel).value for pred in (padded, plain)]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)

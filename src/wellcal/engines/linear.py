@@ -3,86 +3,74 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import positive_number
+from wellcal._arrays.chunks import Chunk
 from wellcal._arrays.namespaces import NDArray, is_numpy
+from wellcal._arrays.rows import Rows
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.engines.banded import Banded, describe_bands, in_bands
 from wellcal.engines.base import Support
-from wellcal.engines.controls import Controls, ExactRows
-from wellcal.engines.mixed import AUTO_FROM, LARGEST_ERROR
-from wellcal.engines.multipoles import Kind
-from wellcal.engines.planar import Planar
+from wellcal.engines.error_control import TOLERANCE, ErrorControl
+from wellcal.engines.grid_sums import CELLS, grid_sums
+from wellcal.engines.kernel_sums import DecayKernel, PairSum, sum_pairs
+from wellcal.engines.line_sums import MOST_RUNS, LineSum
+from wellcal.engines.nystrom import Nystrom
 from wellcal.engines.reductions import Sums
-from wellcal.engines.running_sums import MOST_RUNS, line_sums, runs_on_a_line
-from wellcal.engines.spanning import Spans, spans_of
 from wellcal.engines.tiled import Tiled
-from wellcal.expectations.bilinear import Form, WeightRows
+from wellcal.expectations.bilinear import FiniteForm, Form
 from wellcal.expectations.differences import may_have_features
 from wellcal.expectations.distances import EmbeddingDistance
-from wellcal.expectations.mmd import MeanDiscrepancy
+from wellcal.expectations.feature_blocks import feature_blocks
+from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.feature_form import FEWEST, in_products, known_features
-from wellcal.problem.problem import Problem, Term
-from wellcal.problem.telling_cases import uneven_chances
-from wellcal.problem.weights import WeightedForm
+from wellcal.problem.problem import Problem, Term, TermRows
+from wellcal.problem.weights import WeightedForm, WeightedRows
 
 FEWEST_ON_A_LINE = 2000
 """Cases from which "auto" takes running sums, which are exact to rounding."""
 
-FEWEST_SPANNED = 4000
-"""Cases from which "auto" takes a span of few predictions, where that holds all of them to rounding."""
+FEWEST_IN_A_PLANE = 5000
+"""Cases from which "auto" takes a grid: tiles are as quick there."""
 
-FEWEST_NEARLY_SPANNED = 8000
-"""Cases from which "auto" takes a span that holds predictions but for what control rows say: twice as many as
-where tiles in float64 are as quick, for ensembles of 10 or 50."""
-
-FEWEST_IN_A_PLANE = 20_000
-"""Cases from which "auto" takes multipoles: below, tiles in float64 take less than two seconds."""
-
-FEWEST_IN_BANDS = 10_000
-"""The same where sharp predictions have so many features that tiles are left with closed forms."""
-
-_ORDERS = (6, 8, 10, 13)  # nodes along a side of a box, few first
-_PIVOTS = (64, 128, 256, 384, 512, 768, 1024)  # predictions that span the others, few first
-_OUTGROWN = 20.0  # root of the cases for which errors of a span are as large as deviations times what is left
-_NEARLY = 0.03  # mean squared distance from the fewest of them, above which hundreds would not do
-_WHOLE, _FEW_WHOLE = 512, 128  # that hold all others to rounding; where less serves, no more than few
-_DIFFERENT = "terms of the kernel would need sums of different kinds"
-_TOO_ROUGH = "multipoles in float32 are too rough"
-_NEAR = "a span of some predictions, held to control rows"
+_FEWEST_SHARP = 10_000  # the same for features in blocks
+_COARSE = 100_000  # cases up to which a quarter of the nodes serves at first, and all pivots are taken
+_NODES_FOR_A_CASE, _CASES_FOR_A_PIVOT = 16, 16  # beyond, tiles are as quick
+_PIVOTS, _MOST_PIVOTS, _WHOLE = 64, 1024, 512  # at first, at most, and where they hold candidates to rounding
+_ATTEMPTS = 5
+_REFINED = 0.1  # of the error that is allowed: pivots are doubled until it is no more
 
 
 @dataclass(frozen=True)
 class Linear(Tiled):
     """Engine whose sums over all pairs take a time that grows with n, not with its square.
 
-    Where the kernel on predictions is ``exp(-(d / lengthscale) ** power)`` of a distance between points on a
-    line or in a plane (probabilities of one event, rates, location and scale under the 2-Wasserstein
-    distance), and the kernel on targets has finitely many features, the sum over all pairs is a kernel sum
-    with one right-hand side for each feature. On a line it is made by running sums, exact to rounding; in
-    a plane by multipoles, whose row sums are compared with exact ones: where they differ by more than
-    `tolerance`, more nodes are taken, and tiles in the end. Sharp predictions have many features, which are
-    taken in bands, each with the cases that reach it. Kernels ``exp(-(d / lengthscale) ** 2)`` of a distance
-    in more dimensions, such as the MMD, are smooth: some predictions span all others, to rounding where few
-    are enough, and else until row sums agree. Everything but :meth:`triangle` is done by tiles; where that
-    is, too, the provenance says why (`engine_note`).
+    Where the kernel on predictions is ``exp(-(d / lengthscale) ** power)`` of a distance between points and
+    the kernel on targets has finitely many features, the sum over all pairs is a kernel sum with one
+    right-hand side for each feature. On a line (probabilities of one event, rates) it is made by running
+    sums, exact to rounding; in a plane (location and scale under the 2-Wasserstein distance) on a grid, by
+    FFT; under smooth kernels ``exp(-(d / lengthscale) ** 2)`` in more dimensions, such as those of the MMD,
+    by the Nyström method.
+
+    Sharp predictions have many features, which are taken in blocks, each with the cases that reach it.
+
+    Some rows are compared with exact ones. Where the reported error (`control_error` in the provenance) is
+    above `tolerance`, the grid is refined or pivots are added, and tiles are taken in the end. Everything but
+    :meth:`triangle` is done by tiles; where that is, too, the provenance says why (`engine_note`).
 
     Parameters
     ----------
     tile, threads, precision
-        Those of :class:`Tiled`. Multipoles are in float32 unless the precision is "float64".
+        Those of :class:`Tiled`. Features on a grid are in float32 unless the precision is "float64".
     tolerance
-        Error of the sum that is allowed, in standard deviations of the sum. The provenance has it in those
-        that calibrated predictions would have (`control_error`), and sums by a span are held to that. Where
-        predictions are not calibrated, so that their own sum varies more, it is there in its own, too
-        (`control_error_observed`), which multipoles are held to; in float32 also to a hundredth of the first,
-        or else they are made in float64.
+        Error of the sum that is allowed, in the standard deviation that it would have for calibrated
+        predictions, or in its own if that is larger (`error_unit` in the provenance).
 
     Examples
     --------
@@ -97,7 +85,7 @@ class Linear(Tiled):
     True
     """
 
-    tolerance: float = field(default=1e-3, kw_only=True)
+    tolerance: float = field(default=TOLERANCE, kw_only=True)
     name: ClassVar[str] = "linear"
 
     def __post_init__(self) -> None:
@@ -105,13 +93,13 @@ class Linear(Tiled):
         positive_number(self.tolerance, "tolerance")
 
     def supports(self, problem: Problem) -> Support:
-        """Whether predictions have a place where sums need no square, and targets have features."""
+        """Check that predictions are points whose kernel needs no square, and that targets have features."""
         if not is_numpy(problem.xp):
             return Support(False, "it is for NumPy")
         if not problem.terms:
             return Support(False, "it has no pairs to visit")
         for term in problem.terms:
-            if _place_of(term) is None:
+            if _method(term) is None:
                 return Support(
                     False,
                     "it needs predictions that are points on a line or in a plane, under ExpDistance of a "
@@ -122,37 +110,26 @@ class Linear(Tiled):
         return Support(True)
 
     def pays(self, problem: Problem) -> bool:
-        """Whether there are so many cases that it is worth its set-up.
-
-        On a line, where it is registered with the fewest cases that it is considered for, there are, unless
-        predictions are sharp. So there are where few predictions span all others to rounding, and earlier for
-        sharp predictions in a plane.
-        """
-        if not is_numpy(problem.xp):
+        """Return True if there are so many cases that it is quicker than tiles."""
+        if not is_numpy(problem.xp) or not problem.terms:
             return False
-        places = {_place_of(term) for term in problem.terms}
-        if "span" in places:
-            return places == {"span"} and problem.n >= FEWEST_SPANNED and self._can_span(problem)
-        if places <= {"line"}:
-            return problem.n >= FEWEST_IN_BANDS or self._bands(problem) is None
-        if problem.n >= FEWEST_IN_A_PLANE:
-            return True
-        return problem.n >= FEWEST_IN_BANDS and self._bands(problem) is not None
+        fewest = max(_FEWEST.get(_method(term) or "", math.inf) for term in problem.terms)
+        if problem.n < fewest:
+            return False
+        return problem.n >= _FEWEST_SHARP or fewest == FEWEST_ON_A_LINE or in_products(problem) is not None
 
     def triangle(self, problem: Problem) -> Sums:
-        """Sums of h over all pairs i < j."""
+        """Return sums of h over all pairs i < j."""
         with one_blas_thread():
             found = self._without_the_square(problem)
-            if found == _TOO_ROUGH:
-                found = replace(self, precision="float64")._without_the_square(problem)
         if isinstance(found, str):
             problem.kept["linear"] = {"engine_note": f"not linear: {found}"}
             return super().triangle(problem)
         problem.kept["linear"] = found.said
-        return found.sums
+        return Sums(0.5 * float(found.rows.sum()), found.rows)
 
     def describe(self, problem: Problem) -> dict[str, Any]:
-        """How sums were made, and how far their control rows were off."""
+        """Describe how sums were made, and how far their control rows were off."""
         said: dict[str, Any] = problem.kept.get("linear", {})
         if "engine" not in said:
             return {**super().describe(problem), "engine": Tiled.name, **said}
@@ -160,178 +137,179 @@ class Linear(Tiled):
         return ({} if features is None else features.describe()) | said
 
     def _without_the_square(self, problem: Problem) -> _Found | str:
-        """Sums, or why there are none."""
-        places = {_place_of(term) for term in problem.terms}
-        if problem.n < 4 or None in places:
+        """Refine sums until control rows agree, or say why there are none."""
+        if problem.n < FEWEST:
             return "cases are too few"
-        bands = self._bands(problem)
-        if bands is not None:
-            return self._in_a_plane(problem, bands)
-        exact = in_products(problem)
-        if exact is None:
-            few = problem.n < FEWEST
-            return "cases are too few" if few else "features of the kernel on targets take longer than pairs"
-        if "span" in places:
-            return self._spanned(spans_of(problem), exact) if places == {"span"} else _DIFFERENT
-        if places == {"line"}:
-            return _on_a_line(exact)
-        rows = zip(exact.terms, exact.rows, strict=True)
-        return self._in_a_plane(exact, [Planar.of(term, own, self._kind) for term, own in rows])
-
-    def _bands(self, problem: Problem) -> list[Banded] | None:
-        """Terms in bands of features, where those are quicker; the first answer is remembered."""
-        key = f"bands in {self._kind.__name__}"
-        if key not in problem.kept:
-            places = {_place_of(term) for term in problem.terms}
-            problem.kept[key] = in_bands(problem, self._kind) if places <= {"line", "plane"} else None
-        return problem.kept[key]
-
-    def _can_span(self, problem: Problem) -> bool:
-        """Whether few predictions span all others, to rounding, or nearly and for so many that it pays."""
-        spans = spans_of(problem)
-        if spans.whole(_WHOLE):
-            return True
-        enough = self.precision != "float64" and problem.n >= FEWEST_NEARLY_SPANNED
-        return enough and bool(spans.each) and spans.left_by(_PIVOTS[0]) <= _NEARLY
-
-    def _spanned(self, spans: Spans, exact: Problem) -> _Found | str:
-        """Products with few predictions, if they span all others, or by more of them until controls agree."""
-        few = self.precision != "float64" and exact.n >= FEWEST_IN_A_PLANE
-        if spans.whole(_FEW_WHOLE if few else _WHOLE):
-            said = {"engine": self.name, **spans.describe(), "precision": "float64: a span to rounding"}
-            return _Found.of(spans.row_sums(), said)
-        if self.precision == "float64" or not spans.each:
-            return "a few predictions do not span the others to rounding"
-        spans.left_by(_PIVOTS[0])
-        controls = Controls.of(exact, spans.chances())
-        allowed = self.tolerance * controls.unit.value  # never more than the sum's own deviation
-        # For what is left: nearly all pairs are off to the same side, so that errors outgrow deviations.
-        for_each_unit = math.sqrt(exact.n) / _OUTGROWN * controls.deviation
-        most = spans.most(rounded=self.precision == "mixed" or exact.n >= AUTO_FROM)
-        before = math.inf
-        for count in _PIVOTS:
-            if count < spans.size:
-                continue  # there are more already
-            if count > most:
+        exact, rounds = in_products(problem) or problem, self.precision != "float64"
+        made = [_TermSum.of(term, rows, rounds) for term, rows in zip(exact.terms, exact.rows, strict=True)]
+        terms = [term for term in made if term is not None]
+        if len(terms) < len(made):
+            return "features of the kernel on targets take longer than pairs"
+        said: dict[str, Any] = {"engine": self.name}
+        if all(term.line is not None for term in terms):
+            return _Found(_added([term.at(0) for term in terms]), said | {"sums": "running sums on a line"})
+        control, best, before = ErrorControl.of(exact), None, math.inf
+        for attempt in range(_ATTEMPTS):
+            found = [term.at(attempt) for term in terms]
+            if any(part is None for part in found):
                 break
-            left = spans.left_by(count)
-            if left * for_each_unit > allowed:
-                continue
-            rows = spans.row_sums()
-            error = controls.error(rows)
-            if error <= allowed:
-                said = {
-                    "engine": self.name,
-                    **spans.describe(),
-                    "precision": _NEAR,
-                    **controls.describe(error),
-                }
-                return _Found.of(rows, said)
-            if error > 0.5 * before:
-                break  # it is of cases that pivots are not looked for among, and falls no more
-            before = error
-            for_each_unit = 0.3 * error / left  # errors fall with what is left, and at times faster
-        return "some hundred predictions do not span the others"
-
-    @property
-    def _kind(self) -> Kind:
-        """Of numbers in multipoles."""
-        return np.float64 if self.precision == "float64" else np.float32
-
-    def _in_a_plane(self, exact: Problem, terms: Sequence[Planar] | Sequence[Banded]) -> _Found | str:
-        """Multipoles of rising order, until control rows agree.
-
-        Those of bands are added up beside the first sums, while the features of a band are there.
-        """
-        controls = None if any(isinstance(term, Banded) for term in terms) else Controls.of(exact)
-        in_float64, error, deviation = self._kind is np.float64, math.inf, 0.0
-        for order in _orders(exact.n, in_float64):
-            watched, rows = ExactRows.of(exact.n, uneven_chances(exact)), np.zeros(exact.n)
-            for term in terms:
-                if isinstance(term, Planar):
-                    rows += term.row_sums(order)
-                else:
-                    rows += term.row_sums(order, watched if controls is None else None)
-            controls = Controls.from_rows(watched, exact) if controls is None else controls
-            error, deviation = controls.error(rows), controls.deviation
-            if error <= self.tolerance * deviation:
-                if not in_float64 and error > max(self.tolerance, LARGEST_ERROR) * controls.unit.value:
-                    return _TOO_ROUGH
-                said = {
-                    "engine": self.name,
-                    **describe_bands([term for term in terms if isinstance(term, Banded)]),
-                    "sums": f"multipoles of order {order}",
-                    "precision": "float64" if in_float64 else "mixed: products in float32",
-                    **controls.describe(error),
-                }
-                return _Found.of(rows, said)
-        off = error / max(deviation, 1e-300)
-        return f"by control rows multipoles are off by {off:.1e} standard deviations of the sum"
+            rows, bias = _added(found), math.fsum(part.bias for part in found if part is not None)
+            error = control.error(rows, bias)
+            if error.value <= min(self.tolerance, before):
+                said |= {"sums": ", ".join(dict.fromkeys(term.how(attempt) for term in terms))}
+                mixed = rounds and any(term.in_a_plane for term in terms)
+                said |= {"precision": "mixed: products in float32" if mixed else "float64"} | error.describe()
+                best = _Found(rows, said)
+            enough = self.tolerance * min(term.goal for term in terms)
+            if error.value <= enough or error.value > 0.5 * before:
+                break
+            before = error.value
+        off = f"by control rows sums are off by {before:.1e} standard deviations"
+        return best or (off if before < math.inf else "predictions are too far apart")
 
 
 class _Found(NamedTuple):
-    sums: Sums
+    rows: NDArray
     said: dict[str, Any]
 
+
+def _added(parts: list[PairSum | None]) -> NDArray:
+    return np.sum([part.rows for part in parts if part is not None], axis=0)
+
+
+_Blocks: TypeAlias = "Iterable[tuple[Chunk | NDArray, NDArray]]"
+
+
+@dataclass(frozen=True)
+class _TermSum:
+    """Kernel sum of a term: points, features in blocks with the cases that have them, and the kernel."""
+
+    points: NDArray
+    blocks: _Blocks
+    kernel: DecayKernel
+    factor: Any
+    single: bool
+
     @classmethod
-    def of(cls, rows: NDArray, said: dict[str, Any]) -> _Found:
-        return cls(Sums(0.5 * math.fsum(rows), rows), said)
+    def of(cls, term: Term, rows: TermRows, single: bool) -> _TermSum | None:
+        form, own = cast("ExpDistanceForm", term.on_predictions), rows.on_predictions
+        if isinstance(form.inner, MeanDiscrepancy):
+            if not isinstance(form.inner.form, FiniteForm) or form.inner.form.gram is not None:
+                return None
+            own = cast("NormedRows", own).inner.weights
+        blocks = _blocks(term.on_targets, rows.on_targets)
+        if blocks is None:
+            return None
+        points = np.asarray(own)
+        varies = np.ptp(points, axis=0) > 0.0
+        points = points[:, varies] if varies.any() else points[:, :1]
+        return cls(
+            points, blocks, DecayKernel(cast("float", form.lengthscale), form.power), term.factor, single
+        )
+
+    @cached_property
+    def line(self) -> LineSum | None:
+        method = LineSum(1.0 / self.kernel.lengthscale)
+        one = self.points.shape[1] == 1 and self.kernel.power == 1.0
+        return method if one and method.runs(self.points) <= MOST_RUNS else None
+
+    @cached_property
+    def pivots(self) -> Nystrom:
+        return Nystrom.of(self.points, self.kernel)
+
+    @property
+    def in_a_plane(self) -> bool:
+        return self.points.shape[1] <= 2
+
+    @property
+    def goal(self) -> float:
+        """Share of the error that is allowed from which no refinement pays."""
+        return 1.0 if self.in_a_plane else _REFINED
+
+    def size(self, attempt: int) -> int:
+        """Nodes or pivots; all pivots where these are few."""
+        n = len(self.points)
+        if self.in_a_plane:
+            return (CELLS if n > _COARSE else CELLS // 4) * 4**attempt
+        left = self.pivots.left
+        if len(left) <= (2 * _PIVOTS if n >= _COARSE else min(n // _CASES_FOR_A_PIVOT, _WHOLE)):
+            return len(left)
+        # For calibrated predictions the error is about what is left.
+        near = np.flatnonzero(left <= _REFINED * TOLERANCE)
+        first = -(-int(near[0] + 1) // _PIVOTS) * _PIVOTS if len(near) else _MOST_PIVOTS + 1
+        return first * 2**attempt
+
+    def how(self, attempt: int) -> str:
+        if self.line is not None:
+            return "running sums on a line"
+        size = f"{self.size(attempt):,}"
+        return f"a grid of {size} nodes" if self.in_a_plane else f"Nyström, {size} pivots"
+
+    def at(self, attempt: int) -> PairSum | None:
+        """Sums, the finer the later the attempt; None where they are no longer quicker than tiles."""
+        n = len(self.points)
+        sums: Callable[..., PairSum | None]
+        if self.line is not None:
+            sums = partial(sum_pairs, self.line, single=False)
+        elif (size := self.size(attempt)) > self._largest(n):
+            return None
+        elif self.in_a_plane:
+            sums = partial(grid_sums, kernel=self.kernel, cells=size, single=self.single)
+        else:
+            sums = partial(sum_pairs, self.pivots.first(size), single=False)
+        rows, bias = np.zeros(n), 0.0
+        for cases, phi in self.blocks:
+            found = sums(self.points[cases], phi)
+            if found is None:
+                return None
+            rows[cases] += self.factor * found.rows
+            bias += self.factor * found.bias
+        return PairSum(rows, bias)
+
+    def _largest(self, n: int) -> int:
+        if self.in_a_plane:
+            return max(CELLS, _NODES_FOR_A_CASE * n)
+        return min(_MOST_PIVOTS, n // _CASES_FOR_A_PIVOT, 2 * len(self.pivots.left))
 
 
-def _orders(n: int, exact: bool) -> tuple[int, ...]:
-    """Orders to try: errors of rows add up, and many cases need smaller ones."""
-    first = 2 if exact else 0 if n < 100_000 else 1 if n < 3_000_000 else 2
-    return _ORDERS[first:]
+def _blocks(form: Form, rows: Rows) -> _Blocks | None:
+    """Features of all cases, or in blocks of columns with the cases that have any."""
+    if isinstance(form, WeightedForm):
+        weighted = cast("WeightedRows", rows)
+        inner = _blocks(form.inner, weighted.inner)
+        weights = np.asarray(weighted.weights)[:, None]
+        return None if inner is None else [(cases, weights[cases] * phi) for cases, phi in inner]
+    if isinstance(form, FiniteForm) and form.gram is None:
+        return [(slice(0, len(rows.weights)), _thin(rows.weights))]
+    return feature_blocks(form, rows)
+
+
+def _thin(weights: NDArray) -> NDArray:
+    """Few columns with the same products: probabilities of two classes are one number."""
+    if weights.shape[1] > 8:
+        return weights
+    values, vectors = np.linalg.eigh(weights.T @ weights)
+    return weights @ vectors[:, values > 1e-15 * values[-1]]
 
 
 def _has_features(form: Form) -> bool:
     return _has_features(form.inner) if isinstance(form, WeightedForm) else may_have_features(form)
 
 
-def _place_of(term: Term) -> str | None:
-    """Whether predictions are points on a line with a kernel that decays exponentially, or in a plane.
-
-    Or in more dimensions with a kernel that is smooth, where some of them may span the others.
-    """
+def _method(term: Term) -> str | None:
+    """Kind of sum: "line", "plane" or "smooth"."""
     form = term.on_predictions
     if not isinstance(form, ExpDistanceForm):
-        return None
-    if not isinstance(form.lengthscale, float) or not isinstance(term.factor, float):
         return None
     distance = form.inner
     smooth = distance.degree == 2.0 and form.power == 2.0
     if isinstance(distance, MeanDiscrepancy):
-        return "span" if smooth and may_have_features(distance.form) else None
+        return "smooth" if smooth and may_have_features(distance.form) else None
     if not isinstance(distance, EmbeddingDistance):
         return None
     if distance.size == 1:
         return "line" if form.power == 1.0 else "plane"
-    if distance.size == 2:
-        return "plane" if distance.degree == 2.0 else None
-    return "span" if smooth else None
+    return "plane" if distance.size == 2 and distance.degree == 2.0 else "smooth" if smooth else None
 
 
-# -- a line ------------------------------------------------------------------------------------------
-
-
-def _on_a_line(exact: Problem) -> _Found | str:
-    total, rows = 0.0, np.zeros(exact.n)
-    for term, own in zip(exact.terms, exact.rows, strict=True):
-        rate = 1.0 / cast("ExpDistanceForm", term.on_predictions).lengthscale
-        x = np.asarray(own.on_predictions)[:, 0]
-        if runs_on_a_line(x, rate) > MOST_RUNS:
-            return "predictions are too far apart for running sums"
-        part, of_rows = line_sums(x, _thin(cast("WeightRows", own.on_targets).weights), rate)
-        total += cast("float", term.factor) * part
-        rows += cast("float", term.factor) * of_rows
-    return _Found(Sums(total, rows), {"engine": Linear.name, "sums": "running sums on a line"})
-
-
-def _thin(weights: NDArray) -> NDArray:
-    """A few columns with the same products: probabilities of two classes are one number."""
-    if weights.shape[1] > 8:
-        return weights
-    products = weights.T @ weights
-    values, vectors = np.linalg.eigh(products)
-    some = values > 1e-15 * values[-1]
-    return weights if some.all() else weights @ vectors[:, some]
+_FEWEST = {"line": FEWEST_ON_A_LINE, "plane": FEWEST_IN_A_PLANE, "smooth": 4000}

@@ -51,18 +51,11 @@ from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
 from wellcal._arrays.threads import MANY_CASES, one_blas_thread, usual_threads
 from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
+from wellcal.engines.error_control import TOLERANCE, ControlError, ErrorControl
 from wellcal.engines.jax_loop import evened, scan_blocks, scan_tiles
-from wellcal.engines.mixed import (
-    AUTO_ERROR,
-    AUTO_FROM,
-    LARGEST_ERROR,
-    PRECISIONS,
-    MixedProblem,
-    mixed_form,
-    why_not_mixed,
-)
 from wellcal.engines.pieces import PAIRS, Piece
 from wellcal.engines.reductions import RowAccumulator, Sums
+from wellcal.engines.single_precision import AUTO_FROM, PRECISIONS, single_precision
 from wellcal.engines.torch_pairs import tensor_sums
 from wellcal.expectations.bilinear import Form
 from wellcal.kernels.base import calls_user_function
@@ -94,9 +87,9 @@ class Tiled(Engine):
         where that is less, and one where a kernel calls a user's function.
     precision
         "float64"; "mixed": products in float32 once the four terms of h have cancelled, where the kernel on
-        targets has features, with the bias measured and removed; or "auto", which takes "mixed" for
-        20,000 cases or more if the error that is left (`precision_error` in the provenance, in the unit that
-        :func:`wellcal.skce` explains) is below 0.001. Tensors of PyTorch are rounded by "auto" on a graphics
+        targets has features and the error (`control_error` in the provenance, in the unit that
+        :func:`wellcal.skce` explains) is below 0.01; or "auto", which tries "mixed" for 20,000 cases or more.
+        Tensors of PyTorch are rounded by "auto" on a graphics
         card only; for other libraries it is the precision of the arrays.
 
     Examples
@@ -142,22 +135,29 @@ class Tiled(Engine):
             sums = tensor_sums(problem, self.precision)
             if sums is not None:
                 return sums
-        mixed = self._mixed(problem)
-        if mixed is not None:
-            return mixed.corrected(self._summed(mixed.problem, problem.n, 1))
-        return self._summed(_prepared(problem), problem.n, 1)
+        return self._in_single_precision(problem) or self._summed(_prepared(problem), problem.n, 1)
 
     def at_precision(self, precision: str) -> Tiled:
         """The same engine with products in another precision."""
         return replace(self, precision=precision)
 
-    def _mixed(self, problem: Problem) -> MixedProblem | None:
-        """The problem in float32, where that is wanted and its error is known to be small."""
-        if self.precision == "float64" or not is_numpy(problem.xp):
+    def _in_single_precision(self, problem: Problem) -> Sums | None:
+        """Sums in float32, where that is wanted and control rows agree."""
+        wanted = self.precision == "mixed" or (self.precision == "auto" and problem.n >= AUTO_FROM)
+        if not wanted or not is_numpy(problem.xp):
             return None
-        if self.precision == "mixed":
-            return mixed_form(problem, LARGEST_ERROR)
-        return mixed_form(problem, AUTO_ERROR) if problem.n >= AUTO_FROM else None
+        rounded = single_precision(problem)
+        if rounded is None:
+            problem.kept["single precision"] = "h is no product of features, or distances cannot be rounded"
+            return None
+        sums = self._summed(rounded, problem.n, 1)
+        with one_blas_thread():
+            error = ErrorControl.of(_prepared(problem)).error(sums.rows)
+        if error.value > TOLERANCE:
+            problem.kept["single precision"] = f"float32 is off by {error.value:.1e} standard deviations"
+            return None
+        problem.kept["single precision"] = error
+        return sums
 
     def blocks(self, problem: Problem, block_size: int) -> Sums:
         """Sums of h over pairs i < j within consecutive complete blocks."""
@@ -195,12 +195,11 @@ class Tiled(Engine):
             out["threads"] = self._thread_count(problem)
         if found is not None:
             out |= found.describe()
-        if "mixed" in problem.kept:
-            mixed = self._mixed(problem)
-            if mixed is not None:
-                out |= mixed.describe()
-            elif self.precision == "mixed":
-                out["precision_note"] = f"float64: {why_not_mixed(problem)}"
+        rounded = None if self.precision == "float64" else problem.kept.get("single precision")
+        if isinstance(rounded, ControlError):
+            out |= {"precision": "mixed: products in float32", **rounded.describe()}
+        elif rounded is not None and self.precision == "mixed":
+            out["precision_note"] = f"float64: {rounded}"
         elif "tensors" in problem.kept:
             out |= problem.kept["tensors"]
         elif self.precision == "mixed" and not is_numpy(problem.xp):

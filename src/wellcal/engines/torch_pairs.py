@@ -30,11 +30,11 @@ from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.kernels.base import is_constant
 from wellcal.problem.feature_form import differentiable_features, in_products, known_features
 from wellcal.problem.problem import Problem, TermRows
-from wellcal.problem.telling_cases import few_say_most
 
 _DIFFERENTIATED_FROM = 128  # cases: below, differentiating closed forms is as quick
 _ROUNDED_FROM = 20_000  # cases on a device from which precision="auto" tries float32
 _ALLOWED = {"auto": 1e-3, "mixed": 1e-2}  # rounding error, in standard deviations of the sum
+_DOMINANT = 100.0  # times the mean of h_ii: cases that random tiles would miss
 _TILES, _SIDE = 64, 128  # random tiles that the rounding error is measured on, and their side
 _FEW, _FEW_ON_DEVICE = 4, 64  # coordinates up to which differences are quicker than `cdist` (2 ns a pair)
 
@@ -213,7 +213,8 @@ def _rounding_error(terms: Sequence[PairTerm], single: Sequence[PairTerm]) -> fl
     """
     torch = sys.modules["torch"]
     like = terms[0].features
-    if few_say_most(sum(term.factor * (term.features**2).sum(dim=1) for term in terms)):
+    own = sum(term.factor * (term.features**2).sum(dim=1) for term in terms)
+    if float(own.max()) > _DOMINANT * float(own.mean()):
         return math.inf
     n = len(like)
     side = min(_SIDE, n // 2)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
+from wellcal.engines.error_control import sampling_weights
 from wellcal.engines.reductions import Sums
 from wellcal.hypotests.draws import draw_signs
 from wellcal.hypotests.passes import dense, products, sums_of
 from wellcal.hypotests.setup import Setup
 from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem
-from wellcal.problem.telling_cases import chances_by
 
 SET = 512
 """Cases of a set that all meet each other where sums over pairs and triples are sampled."""
@@ -123,7 +123,7 @@ def sampled_trace(setup: Setup, size: int, most: int) -> Trace:
     count = min(max(n // size, _FEWEST), most)
     # h_ij^2 is at most h_ii h_jj; of calibrated predictions the square of a sum of h is on average the sum of
     # squares.
-    chances = chances_by(np.ones(n), problem.diagonal(), abs(to_numpy(sums.rows)))
+    chances = sampling_weights(np.ones(n), problem.diagonal(), abs(to_numpy(sums.rows)))
     cases = setup.rng.choice(n, (count, size), p=chances)
     exact = in_products(problem) or problem
     found: list[tuple[float, float, float, float]] = []

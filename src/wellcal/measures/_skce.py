@@ -30,8 +30,8 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.rows import first_array
 from wellcal._arrays.seeds import as_generator
 from wellcal.engines import Engine, choose_engine
-from wellcal.engines.mixed import PRECISIONS
 from wellcal.engines.reductions import Sums
+from wellcal.engines.single_precision import PRECISIONS
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel, calls_user_function, is_constant
 from wellcal.measures.deviations import Cases
@@ -103,8 +103,8 @@ def skce(
         quickest of them that can; or an engine such as ``wellcal.engines.Tiled(threads=1)``.
     precision
         "float64"; "mixed": products in float32 after the four terms of h have cancelled, twice as fast, with
-        an error that is measured, reported (`precision_error` in the provenance) and never above 0.01;
-        "auto": "mixed" for 20,000 cases or more, where that error is below 0.001. Its unit is the standard
+        an error that is reported (`control_error` in the provenance) and never above 0.01;
+        "auto": "mixed" for 20,000 cases or more. The unit of the error is the standard
         deviation that the estimate would have if the predictions were calibrated, from targets that are drawn
         from them; where they cannot be drawn, `error_unit` says what stands in for it. For all pairs of
         cases in NumPy, and in PyTorch, where "auto" rounds on graphics cards only: blocks are in float64.
