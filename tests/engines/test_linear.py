@@ -12,7 +12,7 @@ import torch
 import wellcal as wc
 from wellcal.engines import Linear, Tiled, choose_engine, linear
 from wellcal.engines.error_control import TOLERANCE, null_scale
-from wellcal.engines.grid_sums import Grid, grid_sums
+from wellcal.engines.grid_sums import Grid, sum_on_grid
 from wellcal.engines.kernel_sums import DecayKernel, KernelSum, PairSum, sum_pairs
 from wellcal.engines.line_sums import LineSum
 from wellcal.engines.nystrom import Nystrom
@@ -73,7 +73,7 @@ def test_sums_on_a_grid_are_sums_over_all_points(name: str, length: float, libra
     phi = np.random.default_rng(3).normal(size=(len(x), 4))
     exact = _rows_of_all_pairs(x, phi, kernel)
     arrays: Any = (x, phi) if library == "NumPy" else (torch.tensor(x), torch.tensor(phi))
-    found = grid_sums(*arrays, kernel)
+    found = sum_on_grid(*arrays, kernel)
     assert found is not None
     rows = np.asarray(found.rows)
     unit = np.sqrt(0.5 * len(x) * np.var(exact))
@@ -89,7 +89,7 @@ def test_a_finer_grid_is_nearer_and_half_of_it_tells_how_near() -> None:
     exact = _rows_of_all_pairs(x, phi, kernel)
     errors: list[float] = []
     for cells in (1 << 10, 1 << 14, 1 << 18):
-        found = grid_sums(x, phi, kernel, cells=cells, single=False)
+        found = sum_on_grid(x, phi, kernel, cells=cells, single=False)
         assert found is not None
         errors.append(0.5 * abs(found.rows.sum() - exact.sum()))
         assert errors[-1] <= abs(found.bias)
@@ -287,7 +287,7 @@ def test_weights_multiply_features(family: str) -> None:
     assert found.standard_error == pytest.approx(tiles.standard_error, rel=1e-4)
 
 
-@pytest.mark.parametrize(("make", "method"), [(_normals, "grid_sums"), (_ensembles, "sum_pairs")])
+@pytest.mark.parametrize(("make", "method"), [(_normals, "sum_on_grid"), (_ensembles, "sum_pairs")])
 def test_control_rows_that_do_not_agree_mean_tiles(
     make: Callable[[], Problem], method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

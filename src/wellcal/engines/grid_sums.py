@@ -215,7 +215,7 @@ class _Spread:
         return sum(values[self.nodes[:, k]] * self.matrix[:, k : k + 1].to(values.dtype) for k in columns)
 
 
-def grid_sums(
+def sum_on_grid(
     points: Array, phi: Array, kernel: DecayKernel, *, cells: int = CELLS, single: bool = True
 ) -> PairSum | None:
     """Return sums over pairs of points ``(n, d)``, d at most 2; None where they lie too far apart for a grid.
@@ -236,7 +236,7 @@ def grid_sums(
     >>> rng = np.random.default_rng(0)
     >>> x, phi = rng.normal(size=(500, 2)), rng.normal(size=(500, 1))
     >>> k = DecayKernel(1.0, 1.0)(((x[:, None] - x) ** 2).sum(axis=2)) - np.eye(500)
-    >>> rows = grid_sums(x, phi, DecayKernel(1.0, 1.0)).rows
+    >>> rows = sum_on_grid(x, phi, DecayKernel(1.0, 1.0)).rows
     >>> bool(np.abs(rows - phi[:, 0] * (k @ phi[:, 0])).max() < 0.02)
     True
     """

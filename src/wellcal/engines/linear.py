@@ -17,7 +17,7 @@ from wellcal._arrays.rows import Rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.base import Support
 from wellcal.engines.error_control import TOLERANCE, ErrorControl
-from wellcal.engines.grid_sums import CELLS, grid_sums
+from wellcal.engines.grid_sums import CELLS, sum_on_grid
 from wellcal.engines.kernel_sums import DecayKernel, PairSum, sum_pairs
 from wellcal.engines.line_sums import MOST_RUNS, LineSum
 from wellcal.engines.nystrom import Nystrom
@@ -26,7 +26,7 @@ from wellcal.engines.tiled import Tiled
 from wellcal.expectations.bilinear import FiniteForm, Form
 from wellcal.expectations.differences import may_have_features
 from wellcal.expectations.distances import EmbeddingDistance
-from wellcal.expectations.feature_blocks import feature_blocks
+from wellcal.expectations.feature_blocks import blocks_of_features
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.problem.feature_form import FEWEST, in_products, known_features
@@ -254,7 +254,7 @@ class _TermSum:
         elif (size := self.size(attempt)) > self._largest(n):
             return None
         elif self.in_a_plane:
-            sums = partial(grid_sums, kernel=self.kernel, cells=size, single=self.single)
+            sums = partial(sum_on_grid, kernel=self.kernel, cells=size, single=self.single)
         else:
             sums = partial(sum_pairs, self.pivots.first(size), single=False)
         rows, bias = np.zeros(n), 0.0
@@ -281,7 +281,7 @@ def _blocks(form: Form, rows: Rows) -> _Blocks | None:
         return None if inner is None else [(cases, weights[cases] * phi) for cases, phi in inner]
     if isinstance(form, FiniteForm) and form.gram is None:
         return [(slice(0, len(rows.weights)), _thin(rows.weights))]
-    return feature_blocks(form, rows)
+    return blocks_of_features(form, rows)
 
 
 def _thin(weights: NDArray) -> NDArray:

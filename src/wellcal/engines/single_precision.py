@@ -28,7 +28,7 @@ AUTO_FROM = 20_000
 _DROPPED = 1e-11  # share of the energy of features that is left out: less than rounding them
 
 
-def single_precision(problem: Problem) -> Problem | None:
+def in_single_precision(problem: Problem) -> Problem | None:
     """Return the problem in float32; None where h is no product of features, or distances have no points."""
     exact = in_products(problem)
     if exact is None or not all(map(_can_be_rounded, exact.terms)):

@@ -55,7 +55,7 @@ from wellcal.engines.error_control import TOLERANCE, ControlError, ErrorControl
 from wellcal.engines.jax_loop import evened, scan_blocks, scan_tiles
 from wellcal.engines.pieces import PAIRS, Piece
 from wellcal.engines.reductions import RowAccumulator, Sums
-from wellcal.engines.single_precision import AUTO_FROM, PRECISIONS, single_precision
+from wellcal.engines.single_precision import AUTO_FROM, PRECISIONS, in_single_precision
 from wellcal.engines.torch_pairs import tensor_sums
 from wellcal.expectations.bilinear import Form
 from wellcal.kernels.base import calls_user_function
@@ -146,7 +146,7 @@ class Tiled(Engine):
         wanted = self.precision == "mixed" or (self.precision == "auto" and problem.n >= AUTO_FROM)
         if not wanted or not is_numpy(problem.xp):
             return None
-        rounded = single_precision(problem)
+        rounded = in_single_precision(problem)
         if rounded is None:
             problem.kept["single precision"] = "h is no product of features, or distances cannot be rounded"
             return None

@@ -56,7 +56,7 @@ class FeatureBlocks:
                 yield cases, np.asarray(features_on([(root, grid)], own)(slice(0, len(cases))))
 
 
-def feature_blocks(form: Form, rows: Measure) -> FeatureBlocks | None:
+def blocks_of_features(form: Form, rows: Measure) -> FeatureBlocks | None:
     """Return features in blocks; None where there are none, or where cases reach too many of them.
 
     Examples
@@ -64,7 +64,7 @@ def feature_blocks(form: Form, rows: Measure) -> FeatureBlocks | None:
     >>> from wellcal.expectations.decompose import Components
     >>> from wellcal.kernels import Gaussian
     >>> at = Components(Points((np.array([[0.0], [0.5], [700.0], [701.0]]),)), 1.0)
-    >>> blocks = feature_blocks(ElementForm.between(Gaussian(), 1, (at,), (at,)), (at,))
+    >>> blocks = blocks_of_features(ElementForm.between(Gaussian(), 1, (at,), (at,)), (at,))
     >>> total = np.zeros((4, 4))
     >>> for cases, features in blocks:
     ...     total[np.ix_(cases, cases)] += features @ features.T
