@@ -337,7 +337,7 @@ def test_auto_takes_it_for_many_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(choose_engine("auto", _bernoulli()), Linear)
     for make, method in ((_normals, "plane"), (_gammas, "smooth")):
         assert type(choose_engine("auto", make())) is Tiled
-        monkeypatch.setitem(linear._FEWEST, method, N)
+        monkeypatch.setitem(linear.FEWEST_CASES, method, N)
         assert isinstance(choose_engine("auto", make()), Linear)
     assert type(choose_engine("auto", _normals(ON_NORMALS @ Laplacian()))) is Tiled
     few = wc.skce([0, 1, 1], wc.Bernoulli([0.1, 0.5, 0.9]), engine="linear")

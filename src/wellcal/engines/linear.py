@@ -113,7 +113,7 @@ class Linear(Tiled):
         """Return True if there are so many cases that it is quicker than tiles."""
         if not is_numpy(problem.xp) or not problem.terms:
             return False
-        fewest = max(_FEWEST.get(_method(term) or "", math.inf) for term in problem.terms)
+        fewest = max(FEWEST_CASES.get(_method(term) or "", math.inf) for term in problem.terms)
         if problem.n < fewest:
             return False
         return problem.n >= _FEWEST_SHARP or fewest == FEWEST_ON_A_LINE or in_products(problem) is not None
@@ -312,4 +312,4 @@ def _method(term: Term) -> str | None:
     return "plane" if distance.size == 2 and distance.degree == 2.0 else "smooth" if smooth else None
 
 
-_FEWEST = {"line": FEWEST_ON_A_LINE, "plane": FEWEST_IN_A_PLANE, "smooth": 4000}
+FEWEST_CASES = {"line": FEWEST_ON_A_LINE, "plane": FEWEST_IN_A_PLANE, "smooth": 4000}
