@@ -239,7 +239,7 @@ class Stages:
     def part(self, weight: float) -> Generator[None]:
         """Move the run on by loops within a ``with`` block; an error of the listener ends it in any case."""
         end = min(self._done + weight, 0.999 * self._total)  # only the end is all of it
-        self._progress(self._what, self._done, self._total, end)
+        self._progress(self._what, self._done, self._total, until=end)
         try:
             yield
         finally:

@@ -13,6 +13,7 @@ from scipy import special
 from wellcal._arrays.checks import flag, probability
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import Check, number, text
+from wellcal._arrays.special import student_t_lower_quantile
 from wellcal.kernels.base import Kernel
 from wellcal.measures.intervals import Interval
 from wellcal.measures.presentation import Presentable, Row, plain
@@ -182,7 +183,7 @@ def change_in_words(found: Difference) -> str:
 
 def t_quantile(degrees: float, level: float) -> float:
     """Standard errors to either side that a t interval has."""
-    return float(special.stdtrit(degrees, 0.5 + 0.5 * level))
+    return float(student_t_lower_quantile(degrees, 0.5 + 0.5 * level))
 
 
 def standardised(value: float, error: float) -> float:

@@ -33,7 +33,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.registry import Rules
-from wellcal._arrays.special import betaln, quiet
+from wellcal._arrays.special import beta_quantile, beta_upper_quantile, betaln, quiet
 from wellcal.predictions import Beta, Dirichlet, Gamma, Laplace, PowerExponential, Predictions
 from wellcal.predictions.base import keeps_distribution
 
@@ -203,7 +203,7 @@ def _log_beta_quantile(x: NDArray, a: NDArray, b: NDArray, score: NDArray) -> ND
 def _beta_quantile(a: NDArray, b: NDArray, score: NDArray) -> NDArray:
     """Quantile at a normal score, from the tail that is nearer."""
     level = special.ndtr(-np.abs(score))
-    return np.where(score < 0, special.betaincinv(a, b, level), special.betainccinv(a, b, level))
+    return np.where(score < 0, beta_quantile(a, b, level), beta_upper_quantile(a, b, level))
 
 
 # -- vectors -------------------------------------------------------------------------------------

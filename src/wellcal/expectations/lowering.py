@@ -259,7 +259,8 @@ def _sobol(points: int, dimensions: int) -> NDArray:
     """Points of a Sobol' sequence with a fixed scramble, inside the unit cube."""
     from scipy.stats import qmc  # slow to load, and seldom needed
 
-    sequence = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(_SEED))
+    # The argument is called `rng` from SciPy 1.15 on, which takes both names.
+    sequence = qmc.Sobol(dimensions, scramble=True, seed=np.random.default_rng(_SEED))
     return np.clip(sequence.random(points), 1e-15, 1.0 - 1e-15)
 
 

@@ -16,6 +16,7 @@ from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_
 from wellcal._arrays.progress import following, one_run
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, described, listed, number, optional, text, whole
+from wellcal._arrays.special import student_t_lower_quantile
 from wellcal.kernels.base import Kernel
 from wellcal.measures.intervals import EMBEDDING, NORMAL, STUDENT, Interval, read_interval
 from wellcal.measures.presentation import KERNEL, Presentable, Row
@@ -262,7 +263,7 @@ class Estimate(Presentable):
                 f"{_why_no_error(self, ': ')}"
             )
         upper, degrees = 0.5 + 0.5 * level, self._degrees
-        quantile = special.ndtri(upper) if degrees is None else special.stdtrit(degrees, upper)
+        quantile = special.ndtri(upper) if degrees is None else student_t_lower_quantile(degrees, upper)
         half = float(quantile) * _float(self.standard_error)
         low = float(self) - half
         if self.name in _NOT_NEGATIVE:

@@ -6,11 +6,10 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
 from wellcal._arrays.domains import Domain, positive, simplex
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
-from wellcal._arrays.special import betaln, elementwise, quiet
+from wellcal._arrays.special import beta_quantile, betaln, elementwise, quiet
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.fields import family, parameter
 
@@ -87,4 +86,4 @@ class Dirichlet(Predictions):
 
 
 def _beta_interquartile_range(a: NDArray, b: NDArray) -> NDArray:
-    return special.betaincinv(a, b, 0.75) - special.betaincinv(a, b, 0.25)
+    return beta_quantile(a, b, 0.75) - beta_quantile(a, b, 0.25)

@@ -12,6 +12,8 @@ from wellcal._arrays.domains import Domain, logarithm, nonnegative, positive, un
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.special import (
+    beta_quantile,
+    beta_upper_quantile,
     betaln,
     elementwise,
     log_gamma_ratio,
@@ -334,11 +336,11 @@ class Beta(Predictions):
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`."""
-        return elementwise(special.betaincinv, self.a, self.b, self.argument(u, "u"))
+        return elementwise(beta_quantile, self.a, self.b, self.argument(u, "u"))
 
     def upper_quantile(self, q: Array) -> Array:
         """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        return elementwise(special.betainccinv, self.a, self.b, self.argument(q, "q"))
+        return elementwise(beta_upper_quantile, self.a, self.b, self.argument(q, "q"))
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.beta(to_numpy(self.a), to_numpy(self.b), (size, len(self)))
