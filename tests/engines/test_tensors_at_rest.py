@@ -113,7 +113,7 @@ def test_an_engine_by_name_and_few_cases_leave_tensors_as_they_are() -> None:
     assert "arrays" not in wc.skce(t[few], wc.Normal(m[few], s[few])).provenance
     said = wc.skce(t, wc.Normal(m, s), engine="tiled", precision="mixed").provenance
     assert "arrays" not in said
-    assert said["precision_error"] < 0.01
+    assert said["control_error"] < 0.01
 
 
 def test_what_users_wrote_for_tensors_gets_tensors() -> None:

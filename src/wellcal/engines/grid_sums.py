@@ -254,6 +254,8 @@ def sum_on_grid(
     xp = namespace(phi)
     rows = _direct(points, phi, kernel, off)
     inside = xp.nonzero(~off)[0]
+    if not len(inside):
+        return PairSum(rows, 0.0)
     found = _on_a_grid(points[inside], phi[inside], kernel, centre, reach, cells, single, 0)
     rows[inside] += found.rows
     return PairSum(rows, found.bias)

@@ -12,8 +12,8 @@ import numpy as np
 
 from wellcal._arrays.checks import positive_number
 from wellcal._arrays.chunks import Chunk
-from wellcal._arrays.namespaces import NDArray, is_numpy
-from wellcal._arrays.rows import Rows
+from wellcal._arrays.namespaces import NDArray, is_numpy, is_on_accelerator, is_torch
+from wellcal._arrays.rows import Rows, first_array
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines.base import Support
 from wellcal.engines.error_control import TOLERANCE, ErrorControl
@@ -23,12 +23,14 @@ from wellcal.engines.line_sums import MOST_RUNS, LineSum
 from wellcal.engines.nystrom import Nystrom
 from wellcal.engines.reductions import Sums
 from wellcal.engines.tiled import Tiled
+from wellcal.engines.torch_pairs import tensor_sums
 from wellcal.expectations.bilinear import FiniteForm, Form
 from wellcal.expectations.differences import may_have_features
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.feature_blocks import blocks_of_features
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.kernels.base import is_constant
 from wellcal.problem.feature_form import FEWEST, in_products, known_features
 from wellcal.problem.problem import Problem, Term, TermRows
 from wellcal.problem.weights import WeightedForm, WeightedRows
@@ -39,6 +41,7 @@ FEWEST_ON_A_LINE = 2000
 FEWEST_IN_A_PLANE = 5000
 """Cases from which "auto" takes a grid: tiles are as quick there."""
 
+_FEWEST_ON_DEVICE = 20_000  # tensors: tiles take a few milliseconds there
 _FEWEST_SHARP = 10_000  # the same for features in blocks
 _COARSE = 100_000  # cases up to which a quarter of the nodes serves at first, and all pivots are taken
 _NODES_FOR_A_CASE, _CASES_FOR_A_PIVOT = 16, 16  # beyond, tiles are as quick
@@ -94,10 +97,16 @@ class Linear(Tiled):
 
     def supports(self, problem: Problem) -> Support:
         """Check that predictions are points whose kernel needs no square, and that targets have features."""
-        if not is_numpy(problem.xp):
-            return Support(False, "it is for NumPy")
         if not problem.terms:
             return Support(False, "it has no pairs to visit")
+        if is_torch(problem.xp):
+            flat = all(_method(term) in ("line", "plane") for term in problem.terms)
+            constant = not any(array.requires_grad for array in problem.arrays)
+            if flat and constant and is_constant(problem.kernel):
+                return Support(True)
+            return Support(False, "for tensors it needs predictions in a plane, and has no gradients")
+        if not is_numpy(problem.xp):
+            return Support(False, "it is for NumPy and PyTorch")
         for term in problem.terms:
             if _method(term) is None:
                 return Support(
@@ -111,6 +120,8 @@ class Linear(Tiled):
 
     def pays(self, problem: Problem) -> bool:
         """Return True if there are so many cases that it is quicker than tiles."""
+        if is_torch(problem.xp):
+            return problem.n >= _FEWEST_ON_DEVICE and is_on_accelerator(first_array(problem.rows))
         if not is_numpy(problem.xp) or not problem.terms:
             return False
         fewest = max(FEWEST_CASES.get(_method(term) or "", math.inf) for term in problem.terms)
@@ -120,6 +131,9 @@ class Linear(Tiled):
 
     def triangle(self, problem: Problem) -> Sums:
         """Return sums of h over all pairs i < j."""
+        if is_torch(problem.xp):
+            sums = tensor_sums(problem, self.precision, square=False)
+            return super().triangle(problem) if sums is None else sums
         with one_blas_thread():
             found = self._without_the_square(problem)
         if isinstance(found, str):
@@ -132,7 +146,12 @@ class Linear(Tiled):
         """Describe how sums were made, and how far their control rows were off."""
         said: dict[str, Any] = problem.kept.get("linear", {})
         if "engine" not in said:
-            return {**super().describe(problem), "engine": Tiled.name, **said}
+            tensors = problem.kept.get("tensors", {})
+            return (
+                tensors
+                if "engine" in tensors
+                else {**super().describe(problem), "engine": Tiled.name, **said}
+            )
         features = known_features(problem)
         return ({} if features is None else features.describe()) | said
 

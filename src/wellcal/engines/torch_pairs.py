@@ -17,10 +17,15 @@ from itertools import combinations_with_replacement
 from operator import add
 from typing import Any, cast
 
-from wellcal._arrays.chunks import Chunk, Span, budget, entries_for
+import numpy as np
+
+from wellcal._arrays.chunks import Chunk, Span, budget, entries_for, in_chunks
 from wellcal._arrays.namespaces import Array, is_on_accelerator, stop_gradient, to_numpy
 from wellcal._arrays.rows import arrays_of, map_rows
 from wellcal.engines.autograd import sum_with_gradient
+from wellcal.engines.error_control import TOLERANCE, ControlError
+from wellcal.engines.grid_sums import sum_on_grid
+from wellcal.engines.kernel_sums import DecayKernel, PairSum
 from wellcal.engines.pieces import Piece
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.bilinear import FiniteForm
@@ -33,9 +38,9 @@ from wellcal.problem.problem import Problem, TermRows
 
 _DIFFERENTIATED_FROM = 128  # cases: below, differentiating closed forms is as quick
 _ROUNDED_FROM = 20_000  # cases on a device from which precision="auto" tries float32
-_ALLOWED = {"auto": 1e-3, "mixed": 1e-2}  # rounding error, in standard deviations of the sum
-_DOMINANT = 100.0  # times the mean of h_ii: cases that random tiles would miss
-_TILES, _SIDE = 64, 128  # random tiles that the rounding error is measured on, and their side
+_FOR_THE_MEDIAN = 10_000  # cases
+_ROWS = 32  # compared with exact ones
+_TINY = 1e-300  # in place of zero
 _FEW, _FEW_ON_DEVICE = 4, 64  # coordinates up to which differences are quicker than `cdist` (2 ns a pair)
 
 
@@ -89,11 +94,11 @@ def pair_terms(problem: Problem) -> list[PairTerm] | None:
         form = cast("ExpDistanceForm", form)
         if not isinstance(term.factor, float) or not isinstance(form.lengthscale, float):
             return None
-        points = stop_gradient(points)
-        degree = int(form.inner.degree)
+        points, degree = stop_gradient(points), int(form.inner.degree)
+        some = points[:: max(1, len(points) // _FOR_THE_MEDIAN)]
         terms.append(
             PairTerm(
-                (points - points.median(dim=0).values) / form.lengthscale,
+                (points - some.median(dim=0).values) / form.lengthscale,
                 stop_gradient(rows.on_targets.weights),
                 form.lengthscale,
                 degree,
@@ -115,9 +120,10 @@ def _points(form: Any, rows: TermRows) -> Array | None:
     return rows.on_predictions if isinstance(inner, EmbeddingDistance) else None
 
 
-def tensor_sums(problem: Problem, precision: str) -> Sums | None:
+def tensor_sums(problem: Problem, precision: str, *, square: bool = True) -> Sums | None:
     """Sums over all pairs of a problem in tensors, with gradients; None where terms do not meet as above.
 
+    Without the `square` they are made on a grid, where points lie in a plane and the reported error is small.
     What the provenance reports is kept with the problem, as "tensors".
     """
     torch = sys.modules["torch"]
@@ -127,7 +133,7 @@ def tensor_sums(problem: Problem, precision: str) -> Sums | None:
         if torch.is_grad_enabled():
             return _with_gradient(problem)
         constant = replace(problem, rows=map_rows(stop_gradient, problem.rows))
-        sums = tensor_sums(constant, precision)
+        sums = tensor_sums(constant, precision, square=square)
         problem.kept.update(constant.kept)
         return sums
     if not is_constant(problem.kernel) and torch.is_grad_enabled():
@@ -137,10 +143,68 @@ def tensor_sums(problem: Problem, precision: str) -> Sums | None:
     if terms is None:
         return None
     features = known_features(problem)
-    terms, said = _rounded(terms, precision)
+    rows, said = _without_gradient(terms, precision, square)
     problem.kept["tensors"] = ({} if features is None else features.describe()) | said
-    total, rows = (reduce(add, parts) for parts in zip(*map(pair_sums, terms), strict=True))
-    return Sums(total, to_numpy(rows))
+    return Sums(0.5 * rows.sum(), rows)
+
+
+def _without_gradient(terms: list[PairTerm], precision: str, square: bool) -> tuple[Array, dict[str, Any]]:
+    """Sums of cases in the quickest way whose reported error is small, and their description."""
+    n, like = len(terms[0].features), terms[0].features
+    said: dict[str, Any] = {}
+    if not square and all(term.degree == 2 or term.points.shape[1] == 1 for term in terms):
+        parts = [_on_a_grid(term, precision) for term in terms]
+        if all(part is not None for part in parts):
+            rows = reduce(add, (part.rows for part in parts if part is not None))
+            error = _error(terms, rows, math.fsum(part.bias for part in parts if part is not None))
+            if error.value <= TOLERANCE:
+                mixed = {"precision": "mixed: products in float32"} if precision != "float64" else {}
+                return rows, {"engine": "linear", "sums": "a grid", **mixed, **error.describe()}
+            said["engine_note"] = f"not linear: off by {error.value:.1e} standard deviations"
+    if precision == "mixed" or (precision == "auto" and n >= _ROUNDED_FROM and is_on_accelerator(like)):
+        single = [replace(term, points=term.points.float(), features=term.features.float()) for term in terms]
+        rows = reduce(add, map(pair_sums, single))
+        error = _error(terms, rows)
+        if error.value <= TOLERANCE:
+            return rows, said | {"precision": "mixed: products in float32", **error.describe()}
+        said["precision_note"] = f"float64: float32 is off by {error.value:.1e} standard deviations"
+    return reduce(add, map(pair_sums, terms)), said
+
+
+def _on_a_grid(term: PairTerm, precision: str) -> PairSum | None:
+    """Sums of cases on a grid; None for points in more dimensions, or too far apart."""
+    power = term.degree * term.exponent
+    if term.points.shape[1] > 2:
+        return None
+    kernel = DecayKernel(1.0, power)
+    sums = sum_on_grid(term.points, term.features, kernel, single=precision != "float64")
+    return None if sums is None else PairSum(term.factor * sums.rows, term.factor * sums.bias)
+
+
+def _error(terms: Sequence[PairTerm], rows: Array, bias: float | None = None) -> ControlError:
+    """Compare sums of some cases, half of them drawn in proportion to h_ii, with exact ones.
+
+    As `ErrorControl` does for NumPy, in standard deviations of the sum itself.
+    """
+    torch, n = sys.modules["torch"], len(rows)
+    own = reduce(add, (term.factor * torch.linalg.vector_norm(term.features, dim=1) ** 2 for term in terms))
+    chances = (0.5 / n + 0.5 * own / own.sum().clamp_min(_TINY)).cumsum(0)
+    generator = torch.Generator(device=rows.device).manual_seed(0)
+    drawn = torch.rand(_ROWS, generator=generator, device=rows.device, dtype=chances.dtype) * chances[-1]
+    cases = torch.searchsorted(chances, drawn).clamp_max(n - 1)
+    weight = 1.0 / (0.5 + 0.5 * n * own[cases] / own.sum().clamp_min(_TINY))
+    exact = -own[cases]
+    for some in in_chunks(n, _ROWS, within=entries_for(rows, 4 * budget.cache)):
+        for term in terms:
+            exact += _tile(term.of(cases), term.of(some)).sum(dim=1)
+    off = to_numpy(weight * (rows[cases] - exact))
+    noise = math.sqrt(0.5 * n * float(np.mean(off**2 / to_numpy(weight))))
+    if bias is None:
+        bias = 0.5 * n * math.hypot(np.mean(off), 2.0 * np.std(off) / math.sqrt(_ROWS))
+    unit = math.sqrt(0.5 * n * float(rows.var(correction=0)))
+    return ControlError(
+        math.hypot(noise, bias) / max(unit, _TINY), "standard deviation of the sum itself", _ROWS
+    )
 
 
 def _with_gradient(problem: Problem) -> Sums | None:
@@ -165,7 +229,7 @@ def _with_gradient(problem: Problem) -> Sums | None:
     total, rows = sum_with_gradient(
         exact, pieces, exact.n * (exact.n - 1) // 2, sums, partial(_sums_and_slopes, terms)
     )
-    return Sums(total, to_numpy(rows))
+    return Sums(total, rows)
 
 
 def _sums_and_slopes(terms: Sequence[PairTerm], problem: Problem) -> tuple[Array, Array, list[Array | None]]:
@@ -184,56 +248,6 @@ def _sums_and_slopes(terms: Sequence[PairTerm], problem: Problem) -> tuple[Array
     return 0.5 * total.sum(), total, slopes
 
 
-# -- precision -----------------------------------------------------------------------------------
-
-
-def _rounded(terms: list[PairTerm], precision: str) -> tuple[list[PairTerm], dict[str, Any]]:
-    """Terms in float32 where `precision` asks for it and the measured error is small, with a description."""
-    torch = sys.modules["torch"]
-    n, like = len(terms[0].features), terms[0].features
-    if precision == "float64" or n < 4:
-        return terms, {}
-    if precision == "auto" and (n < _ROUNDED_FROM or not is_on_accelerator(like)):
-        return terms, {}
-    single = [
-        replace(term, points=term.points.to(torch.float32), features=term.features.to(torch.float32))
-        for term in terms
-    ]
-    error = _rounding_error(terms, single)
-    if error <= _ALLOWED[precision]:
-        said = {"precision": "mixed: products in float32", "precision_error": error}
-        return single, said | {"error_unit": "observed h"}
-    return terms, {"precision_note": f"float64: float32 is not known to be exact enough ({error:.1e})"}
-
-
-def _rounding_error(terms: Sequence[PairTerm], single: Sequence[PairTerm]) -> float:
-    """Error of the sum in float32, in standard deviations of a sum of pairs as large as the observed ones.
-
-    It is measured on random tiles, which would miss a few cases that dominate the sum: then it is infinite.
-    """
-    torch = sys.modules["torch"]
-    like = terms[0].features
-    own = sum(term.factor * (term.features**2).sum(dim=1) for term in terms)
-    if float(own.max()) > _DOMINANT * float(own.mean()):
-        return math.inf
-    n = len(like)
-    side = min(_SIDE, n // 2)
-    generator = torch.Generator(device=like.device).manual_seed(0)
-    differences: list[Array] = []
-    squares: list[Array] = []
-    for _ in range(_TILES):
-        some = torch.randint(n, (2 * side,), generator=generator, device=like.device)
-        h, rounded = (
-            sum(_tile(term.of(some[:side]), term.of(some[side:])) for term in given)
-            for given in (terms, single)
-        )
-        differences.append((h - rounded).mean())
-        squares.append((h * h).mean())
-    bias, second = to_numpy(torch.stack(differences)), float(torch.stack(squares).mean())
-    error = math.hypot(float(bias.mean()), float(bias.std()) / math.sqrt(_TILES))
-    return error * math.sqrt(0.5 * n * (n - 1)) / math.sqrt(second) if second > 0.0 else 0.0
-
-
 # -- tiles ---------------------------------------------------------------------------------------
 
 
@@ -244,8 +258,8 @@ def _tiles(like: Array) -> Iterator[tuple[Chunk, Chunk]]:
     return combinations_with_replacement(cuts, 2)
 
 
-def pair_sums(term: PairTerm) -> tuple[Array, Array]:
-    """Sum over pairs i < j, and the sum of each case over all others ``(n,)``, in float64."""
+def pair_sums(term: PairTerm) -> Array:
+    """Return the sum of each case over all others ``(n,)``, in float64."""
     wide = sys.modules["torch"].float64
     rows = term.features.new_zeros(len(term.features), dtype=wide)
     for i, j in _tiles(term.features):
@@ -255,7 +269,7 @@ def pair_sums(term: PairTerm) -> tuple[Array, Array]:
         else:
             rows[j] += h.sum(dim=0, dtype=wide)
         rows[i] += h.sum(dim=1, dtype=wide)
-    return 0.5 * rows.sum(), rows
+    return rows
 
 
 def _tile(a: PairTerm, b: PairTerm) -> Array:

@@ -20,6 +20,7 @@ from wellcal._arrays.namespaces import (
     is_jax,
     is_numpy,
     is_on_processor,
+    is_tensor,
     is_traced,
     namespace,
     stop_gradient,
@@ -435,4 +436,5 @@ def _estimate(
         value = float(value)
     else:
         error = None if error is None else (error if isinstance(error, float) else stop_gradient(error))
+        error = float(error) if is_tensor(error) else error
     return Estimate(value, error, "SKCE", estimator, problem.n, problem.kernel, provenance)

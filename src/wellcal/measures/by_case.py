@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.engines import Engine
 from wellcal.measures._skce import estimate_from_sums, estimate_from_weighted_sums, weighted_error
 from wellcal.measures.estimate import Estimate
@@ -75,8 +75,8 @@ def contributions(problem: Problem, engine: Engine, weights: NDArray | None = No
     if weights is None:
         sums = engine.triangle(problem)
         estimate = estimate_from_sums(problem, engine, sums)
-        return Contributions(estimate, np.asarray(sums.rows), np.ones(problem.n))
+        return Contributions(estimate, to_numpy(sums.rows), np.ones(problem.n))
     weighted = weighted_problem(problem, weights)
     sums = engine.triangle(weighted)
     estimate = estimate_from_weighted_sums(weighted, engine, sums, weights)
-    return Contributions(estimate, np.asarray(sums.rows), weights)
+    return Contributions(estimate, to_numpy(sums.rows), weights)
