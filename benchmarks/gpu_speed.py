@@ -13,11 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import wellcal as wc
 from benchmarks import environment
 from benchmarks.competitors import UnavailableError
 from benchmarks.results import Section, table
 from benchmarks.settings import Settings
+from wellcal.engines.grid_sums import CELLS, Grid
+from wellcal.engines.kernel_sums import DecayKernel
+from wellcal.expectations.gaussian_features import FeatureGrid
 
 DEVICE = "cuda"
 LONGEST = 90.0
@@ -35,8 +40,8 @@ class _Row:
     expected: float = 1.0
 
 
-def _normals(torch: Any, n: int) -> tuple[Any, Any]:
-    generator = torch.Generator(device=DEVICE).manual_seed(1)
+def _normals(torch: Any, n: int, seed: int = 1) -> tuple[Any, Any]:
+    generator = torch.Generator(device=DEVICE).manual_seed(seed)
     loc, log_scale, noise = (
         torch.empty(n, device=DEVICE, dtype=torch.float64).normal_(generator=generator) for _ in range(3)
     )
@@ -83,6 +88,61 @@ def _training(n: int, count: int = 0) -> Callable[[Any], Callable[[], Any]]:
     return make
 
 
+@dataclass(frozen=True)
+class _Sum:
+    """A sum over pairs, described as results are."""
+
+    value: float
+    provenance: dict[str, Any]
+
+
+def _streamed(chunks: int, cases: int = 25_000_000) -> Callable[[Any], Callable[[], Any]]:
+    """Sum over all pairs of a stream of normals, whose chunks add their features to a grid."""
+
+    def make(torch: Any) -> Callable[[], Any]:
+        y, pred = _normals(torch, 20_000)
+        kernel: Any = wc.default_kernel(pred)
+        length, scale = kernel.targets.lengthscale, kernel.predictions.lengthscale
+        far, step = 60, 0.4 * length  # features on either side of zero
+        grid = FeatureGrid(length, (np.arange(-far, far + 1.0) * step,), (0.0,))
+
+        def features(y: Any, pred: Any) -> Any:
+            said = grid.of_normals(pred.loc.float()[:, None], pred.scale.float()[:, None] ** 2)
+            return said - grid.of_points(y.float()[:, None, None], None)
+
+        some = features(y, pred).double()
+        energy, directions = torch.linalg.eigh(some.T @ some)
+        kept = directions[:, energy > 1e-13 * energy[-1]].float()
+        low, high = (torch.tensor(ends, device=DEVICE, dtype=torch.float64) for ends in ((-7, 0.05), (7, 5)))
+        spacing = float(((high - low).prod() / CELLS).sqrt())
+        shape = tuple(2 * int(0.5 * float(width) / spacing) + 3 for width in high - low)
+        nodes = Grid.of(DecayKernel(scale, 1.0), low, spacing, shape)
+        places, some = torch.stack([pred.loc, pred.scale], dim=1)[:4000], some[:4000]
+        h = torch.exp(-torch.cdist(places, places) / scale) * (some @ some.T)
+        unit = float(h.fill_diagonal_(0.0).square().mean().sqrt()) * 0.5**0.5 * chunks * cases
+
+        def run() -> _Sum:
+            states: list[Any] = []
+            for seed in range(chunks):
+                y, pred = _normals(torch, cases, seed)
+                points = torch.stack([pred.loc, pred.scale], dim=1).clamp(low, high)
+                encoded, phi = nodes.encode(points), features(y, pred) @ kept
+                for k, columns in enumerate(phi.split(nodes.columns, dim=1)):
+                    state = nodes.chunk(encoded, columns.contiguous())
+                    state = state._replace(fields=state.fields.double())
+                    if seed:
+                        states[k] = nodes.merge(states[k], state)
+                    else:
+                        states.append(state)
+            sums = [nodes.finish(state) for state in states]
+            total, half = sum(one.total for one in sums), sum(one.half for one in sums)
+            return _Sum(total, {"sums": "a grid", "grid_error": abs(total - half) / unit})
+
+        return run
+
+    return make
+
+
 def _test(n: int) -> Callable[[Any], Callable[[], Any]]:
     def make(torch: Any) -> Callable[[], Any]:
         y, pred = _normals(torch, n)
@@ -96,6 +156,10 @@ ROWS = (  # those with a limit come first
     _Row("SKCELoss, 1,024 normals, forward and backward", 0.006, _training(1_024), 300),
     _Row("4,000 x 1,000 classes", 0.1, _of_classes(4_000, 1_000), 3),
     _Row("50,000 x 1,000 classes", 4.0, _of_classes(50_000, 1_000), 2, 12.0),
+    _Row("1,000,000 normals, sum and sums of cases", 0.05, _with_rows(1_000_000), 5),
+    _Row("10,000,000 normals, sum and sums of cases", 0.15, _with_rows(10_000_000), 3, 2.0),
+    _Row("100,000,000 normals, sum and sums of cases", 1.5, _with_rows(100_000_000), 2, 8.0),
+    _Row("1,000,000,000 normals in chunks, drawn on the way, sum", 10.0, _streamed(40), 1, 25.0),
     _Row("test, 100,000 normals, 999 resamples", 5.0, _test(100_000), 1, 6.0),
     _Row("test, 1,000,000 normals, 999 resamples", 30.0, _test(1_000_000), 0, 16.0),
     _Row("SKCELoss, 10,000 x 10 classes, forward and backward", None, _training(10_000, 10), 10, 3.0),
