@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -329,8 +330,8 @@ def test_unsupported_problems_are_refused_with_a_reason() -> None:
         wc.skce(rng.integers(0, 3, 50), classes, kernel=kernel, engine="linear")
     with pytest.raises(ValueError, match="finitely many features"):
         wc.skce(y, wc.Normal(loc, np.ones(50)), kernel=ON_NORMALS @ Laplacian(), engine="linear")
-    with pytest.raises(ValueError, match="for NumPy"):
-        wc.skce(torch.as_tensor(y), wc.Normal(torch.as_tensor(loc), torch.ones(50)), engine="linear")
+    with pytest.raises(ValueError, match="for NumPy and PyTorch"):
+        wc.skce(jnp.asarray(y), wc.Normal(jnp.asarray(loc), jnp.ones(50)), engine="linear")
 
 
 def test_auto_takes_it_for_many_cases(monkeypatch: pytest.MonkeyPatch) -> None:
