@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array
+from wellcal._arrays.namespaces import Array, stop_gradient
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows, with_arrays
 from wellcal.engines.pieces import PAIRS, Piece
@@ -67,13 +67,9 @@ def _learned_by_kernel(problem: Problem) -> list[Array]:
     """Tensors that h depends on and that are not in the rows, such as a length scale that is learned."""
     torch = sys.modules["torch"]
     some = np.unique(np.linspace(0, problem.n - 1, _PROBE).astype(int))
-    rows = map_rows(_constant, slice_rows(problem.rows, some))
+    rows = map_rows(stop_gradient, slice_rows(problem.rows, some))
     with torch.enable_grad():
         return _leaves_behind(problem.h(rows, rows))
-
-
-def _constant(value: Array) -> Array:
-    return value.detach() if hasattr(value, "detach") else value
 
 
 def _leaves_behind(result: Array) -> list[Array]:

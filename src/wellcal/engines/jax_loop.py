@@ -215,8 +215,7 @@ def _loop(
         return kind.evaluate(problem, plain, piece)
 
     def zeros(rows: Rows, piece: Array) -> Evaluated:
-        shapes = jax.eval_shape(evaluate, rows, piece)
-        return jax.tree_util.tree_map(lambda part: jnp.zeros(part.shape, part.dtype), shapes)
+        return jax.tree_util.tree_map(jnp.zeros_like, jax.eval_shape(evaluate, rows, piece))
 
     @jax.checkpoint
     def unless_padding(rows: Rows, k: Array, piece: Array) -> Evaluated:
@@ -314,7 +313,7 @@ def _register(cls: type) -> None:
 
     def unflatten(structure: Any, data: Any) -> Any:
         # Without the constructor, which looks at values: they were checked when the first one was made.
-        made, (names, rest) = object.__new__(cls), structure
+        made, (names, rest) = cast("Any", object.__new__(cls)), structure
         for name, part in [*zip(names, data, strict=True), *((name, part) for name, _, part in rest)]:
             object.__setattr__(made, name, _without_marks(part))
         return made

@@ -326,7 +326,10 @@ def pair_gradients(term: PairTerm) -> tuple[Array, Array, Array]:
         by_features[i].addmm_(k, features[j])
         if i != j:
             by_features[j].addmm_(k.mT, features[i])
-        weights = _slopes(term, k.mul_(features[i] @ features[j].mT), raised, distance)
+        # Pairs of equal points have a derivative of zero, the subgradient in the middle of a cone.
+        weights = k.mul_(features[i] @ features[j].mT)
+        if term.exponent != 1.0:
+            weights.mul_(raised).div_(distance.masked_fill_(distance == 0.0, math.inf))
         _add_by_points(term, weights, i, j, by_points)
         if i != j:
             _add_by_points(term, weights.mT, j, i, by_points)
@@ -335,19 +338,6 @@ def pair_gradients(term: PairTerm) -> tuple[Array, Array, Array]:
     by_points.mul_(-term.factor * term.exponent * term.degree / term.lengthscale)
     # Each pair is in the sums of both of its cases, linear in the features of either.
     return (by_features * features).sum(dim=1), by_features, by_points
-
-
-def _slopes(term: PairTerm, h: Array, raised: Array, distance: Array) -> Array:
-    """Derivatives of h by the distance over ``-exponent``; all arrays are overwritten.
-
-    Pairs of equal points have a derivative of zero, the subgradient in the middle of a cone.
-    """
-    if term.exponent == 1.0:
-        return h
-    if term.exponent != 0.5:
-        h.mul_(raised)
-        raised = distance
-    return h.div_(raised.masked_fill_(raised == 0.0, math.inf))
 
 
 def _add_by_points(term: PairTerm, weights: Array, i: Chunk, j: Chunk, by_points: Array) -> None:
