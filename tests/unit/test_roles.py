@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wellcal as wc
+from wellcal.cli.role_texts import role_from_text
 from wellcal.columns.frames import Table
 from wellcal.extend import family, parameter, positive
 from wellcal.predictions.column_roles import known_roles, resolve
-from wellcal.predictions.role_inference import role_from_text, target_columns
+from wellcal.predictions.role_inference import target_columns
 from wellcal.reading import as_cases, read_cases
 
 FRAMES: dict[str, Callable[[dict[str, Any]], Any]] = {

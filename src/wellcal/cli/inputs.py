@@ -27,8 +27,8 @@ def roles_of(given: ReadOptions) -> dict[str, dict[str, Any]]:
 
 def _role(given: ReadOptions, keyword: str, text: str) -> dict[str, Any]:
     """A role with what is said of its family: names of classes, whether quantiles are sorted."""
+    from wellcal.cli.role_texts import role_from_text
     from wellcal.predictions.column_roles import known_roles
-    from wellcal.predictions.role_inference import role_from_text
 
     for name in ("classes", "grades"):
         if getattr(given, name) is not None and name not in known_roles()[keyword].options:

@@ -138,14 +138,9 @@ class Table:
         other = np.flatnonzero(lengths != lengths[0])
         if len(other) or lengths[0] == 0:
             row = int(other[0]) if len(other) else 0
-            raise RowError(
-                f"column {name!r} must hold lists of one length, with a number at least: found "
-                f"{int(lengths[row])} numbers in ",
-                Row(row),
-                *((f" and {int(lengths[0])} in ", Row(0)) if row else ()),
-                argument=name,
-                remedy="give all rows equally many",
-            )
+            wanted = f"column {name!r} must hold lists of one length, with a number at least: "
+            counts = f"found {int(lengths[row])} numbers in ", Row(row), f" and {int(lengths[0])} in ", Row(0)
+            raise RowError(wanted, *counts, argument=name, remedy="give all rows equally many")
         try:
             values = column.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
         except (TypeError, ValueError):
@@ -187,11 +182,8 @@ class Table:
         if values.dtype.kind in "biufmM":
             return values
         items: list[Any] = values.tolist()
-        for kinds, dtype in (
-            (str, np.str_),
-            ((bool, np.bool_), np.bool_),
-            ((int, float, np.number), np.float64),
-        ):
+        kinds_of = {np.str_: str, np.bool_: (bool, np.bool_), np.float64: (int, float, np.number)}
+        for dtype, kinds in kinds_of.items():
             if all(isinstance(item, kinds) for item in items):
                 return np.asarray(items, dtype=dtype)
         if self.is_numeric(name):

@@ -55,8 +55,8 @@ def in_order_of(labels: Labels | None, x: Any, name: str, other: str) -> Any:
     ValueError
         If the labels differ, or are not distinct and in another order.
     """
-    own = None if labels is None else labels_of(x)
-    if own is None or same_labels(own, labels):
+    own: Any = None if labels is None else labels_of(x)
+    if labels is None or own is None or same_labels(own, labels):
         return x
     plain = "with_index(None)" if hasattr(x, "with_index") else "to_numpy()"
     remedy = f"give {name}.{plain} if its rows are in the order of {other}, or both the same index"

@@ -149,26 +149,19 @@ def _by_range(names: Collection[str], first: str, last: str, role: str) -> dict[
     ends = _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(last)
     if ends[0] is None or ends[1] is None or ends[0][1] != ends[1][1]:
         raise ValueError(
-            f"{role}: a range goes from one number to another after the same beginning, such as p_0:p_9, "
-            f"found {first}:{last}; name the columns in a list, or by a glob"
+            f"{role}: a range goes from one number to another, such as p_0:p_9, found {first}:{last}; name "
+            "the columns in a list"
         )
     prefix, low, high = ends[0][1], int(ends[0][2]), int(ends[1][2])
     if low > high:
         raise ValueError(f"{role}: the range {first}:{last} goes backwards; write {last}:{first}")
-    inside: dict[int, str] = {}
-    for name in names:
-        match = _NUMBERED.fullmatch(name)
-        if match is not None and match[1] == prefix and low <= (k := int(match[2])) <= high:
-            if k in inside:
-                raise ValueError(f"{role}: {inside[k]!r} and {name!r} are the same number of {first}:{last}")
-            inside[k] = name
-    if len(inside) <= high - low:
-        absent = next(k for k in range(low, high + 1) if k not in inside)
+    numbers = [f"{k:0{len(ends[0][2])}}" for k in range(low, high + 1)]
+    if absent := [k for k in numbers if prefix + k not in names]:
         raise ValueError(
-            f"{role}: number {absent} of the range {first}:{last} is not among the columns; name those that "
-            "there are"
+            f"{role}: number {absent[0]} of the range {first}:{last} is not among the columns; name those "
+            "that there are"
         )
-    return {inside[k]: str(k) for k in range(low, high + 1)}
+    return {prefix + k: str(int(k)) for k in numbers}
 
 
 def unknown_column(names: Iterable[str], wanted: str, role: str) -> ValueError:

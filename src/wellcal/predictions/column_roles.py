@@ -25,7 +25,7 @@ from wellcal.columns.frames import Table, shown_names
 from wellcal.columns.selection import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
 from wellcal.predictions.fields import Parameter
-from wellcal.predictions.input_hints import with_probability_hint
+from wellcal.predictions.input_hints import probability_hint
 from wellcal.predictions.samples import Samples
 
 GRADES = "grades"
@@ -131,8 +131,6 @@ class ColumnReading:
     weights: tuple[Source, ...] = ()
     rounded: bool = False
     """True if probabilities of classes are divided by their sum."""
-    grades: tuple[Any, ...] = ()
-    """Names of the classes from the lowest to the highest; empty without an order."""
 
     def normalised(self) -> ColumnReading:
         """Return the same columns, with probabilities of classes divided by their sum, which is about 1."""
@@ -183,6 +181,7 @@ class ColumnReading:
     def _made(self, values: Mapping[str, NDArray], n: int, targets: NDArray | None) -> Predictions:
         family: Any = self.role.family
         given: dict[str, Any] = dict(self.options)
+        grades = given.pop(GRADES, None)
         if issubclass(family, Samples):
             given["axis"] = 1  # columns hold the draws, also if there are as many as rows
         for name, source in self.sources.items():
@@ -193,9 +192,11 @@ class ColumnReading:
                 given["classes"] = class_labels(named.parts, targets)
         elif "classes" in given:
             given["classes"] = labels_like(given["classes"], targets)
+        if grades is not None:
+            given["support"] = _support(class_labels([str(grade) for grade in grades], targets), given)
         try:
             if not self.parts:
-                return self._graded(family(**given), targets)
+                return family(**given)
             batches = [part._made(values, n, targets) for part in self.parts]
             if self.weights:
                 columns = (values[w.names[0]] if isinstance(w, Selection) else w for w in self.weights)
@@ -203,18 +204,6 @@ class ColumnReading:
             return family(batches, **given)
         except (TypeError, ValueError) as error:
             retell(error, f"{self.words()}: ")
-
-    def _graded(self, made: Any, targets: NDArray | None) -> Any:
-        if not self.grades:
-            return made
-        wanted = class_labels([str(grade) for grade in self.grades], targets)
-        if (graded := made.ordered_as(wanted)) is None:
-            grades, classes = (shown_names(list(map(str, x))) for x in (wanted, made.labels().tolist()))
-            raise ValueError(
-                f"{GRADES} must name all classes from the lowest to the highest, found {grades} for the "
-                f"classes {classes}"
-            )
-        return graded
 
     def _array(self, name: str, source: Source, values: Mapping[str, NDArray]) -> Any:
         if not isinstance(source, Selection):
@@ -278,20 +267,19 @@ def only_role(roles: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:
     ('quantiles', 'q*', {'sort': True})
     """
     known = known_roles()
-    given = {keyword: value for keyword, value in roles.items() if value is not None}
-    keywords = [keyword for keyword in given if keyword in known]
-    options = {keyword: value for keyword, value in given.items() if keyword not in known}
-    for keyword in options:
-        taking = [name for name, role in known.items() if keyword in role.options]
-        one_of(keyword, "role of columns", [*known, *([keyword] if taking else [])])
-        if len(keywords) == 1 and keywords[0] not in taking:
-            raise TypeError(f"{keyword}= is for {' and '.join(taking)}, found {keywords[0]}; leave it out")
-    if len(keywords) != 1:
+    options = {keyword: value for keyword, value in roles.items() if value is not None}
+    given = [(keyword, options.pop(keyword)) for keyword in list(options) if keyword in known]
+    for option in options:
+        taking = [keyword for keyword, role in known.items() if option in role.options]
+        one_of(option, "role of columns", [*known, *([option] if taking else [])])
+        if len(given) == 1 and given[0][0] not in taking:
+            raise TypeError(f"{option}= is for {' and '.join(taking)}, found {given[0][0]}; leave it out")
+    if len(given) != 1:
+        found = " and ".join(keyword for keyword, _ in given) or "none"
         raise TypeError(
-            "exactly one role of columns is needed, such as normal=('mu', 'sigma'), found "
-            + (" and ".join(keywords) or "none")
+            f"exactly one role of columns is needed, such as normal=('mu', 'sigma'), found {found}"
         )
-    return keywords[0], given[keywords[0]], options
+    return *given[0], options
 
 
 def resolve(
@@ -321,12 +309,9 @@ def resolve(
         return _resolve_parts(names, role, value)
     given, specs = _by_parameter(role, value), role.parameters
     options = {**{name: x for name, x in given.items() if name not in specs}, **(options or {})}
-    grades = options.pop(GRADES, ())
-    if isinstance(grades, str):
-        raise TypeError(
-            f"{GRADES} must be a list of names, found {grades!r}; give {GRADES}="
-            f"{[name.strip() for name in grades.split(',')]!r}"
-        )
+    if isinstance(grades := options.get(GRADES), str):
+        listed = [name.strip() for name in grades.split(",")]
+        raise TypeError(f"{GRADES} must be a list of names, found {grades!r}; give {GRADES}={listed!r}")
     sources: dict[str, Source] = {}
     first: Selection | None = None
     for name in (name for name in specs if name in given):
@@ -342,7 +327,7 @@ def resolve(
         sources[name] = source
     if not any(isinstance(source, Selection) for source in sources.values()):
         raise TypeError(f"{keyword}: only numbers were given; at least one parameter must be a column")
-    return ColumnReading(role, sources, options, grades=tuple(grades))
+    return ColumnReading(role, sources, options)
 
 
 def _by_parameter(role: Role, value: object) -> dict[str, Any]:
@@ -404,6 +389,18 @@ def _resolve_parts(names: Sequence[str], role: Role, value: object) -> ColumnRea
     return ColumnReading(role, {}, {}, tuple(parts), tuple(weights))
 
 
+def _support(grades: list[Any], given: Mapping[str, Any]) -> list[int]:
+    """Return places of classes among their names from the lowest to the highest."""
+    classes = list(given.get("classes", range(len(grades))))
+    if set(classes) != set(grades) or len(classes) != len(grades):
+        texts = [shown_names(list(map(str, names))) for names in (grades, classes)]
+        raise ValueError(
+            f"{GRADES} must name all classes from the lowest to the highest, found {texts[0]} for the "
+            f"classes {texts[1]}"
+        )
+    return [grades.index(label) for label in classes]
+
+
 def _matrices(rows: NDArray, d: int, what: str) -> NDArray:
     """Make matrices (d, d) of columns: all entries row by row, or the lower triangle row by row."""
     if rows.shape[1] == d * d:
@@ -450,17 +447,15 @@ def with_sum_one(rows: NDArray, name: str) -> NDArray:
     """
     sums, reach = rows.sum(axis=1, keepdims=True), rounding_of_sums(rows.shape[1])
     able = (rows >= 0.0).all(axis=1, keepdims=True)  # the family refuses negative ones
-    try:
-        check_rows(
-            f"the sum of {name}",
-            sums[:, 0],
-            ((np.abs(sums - 1.0) <= reach) | ~able)[:, 0],
-            f"must be one within {reach:.2g} for normalise=True",
-            f"rounding of {rows.shape[1]} classes does not explain what is further off: look at that row",
-            argument=name,
-        )
-    except ValueError as error:
-        raise with_probability_hint(error, rows) from None
+    check_rows(
+        f"the sum of {name}",
+        sums[:, 0],
+        ((np.abs(sums - 1.0) <= reach) | ~able)[:, 0],
+        f"must be one within {reach:.2g} for normalise=True",
+        probability_hint(rows)
+        or f"rounding of {rows.shape[1]} classes does not explain that: look at that row",
+        argument=name,
+    )
     return np.divide(rows, sums, out=rows.copy(), where=able)
 
 

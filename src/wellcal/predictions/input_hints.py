@@ -56,7 +56,7 @@ def input_hint(y: Any, pred: Any, name: str = "pred") -> str:
     try:
         if _is_distribution(pred):
             return ""
-        if _is_distribution(y) or (isinstance(y, tuple) and len(y) == 2 and all(map(np.ndim, y))):
+        if _is_distribution(y) or (issubclass(type(y), tuple) and all(np.ndim(part) > 0 for part in y)):
             return _SWAPPED.format(name)
         targets, predicted = _array(y), _array(pred)
         if targets.dtype.kind not in "fiub":
@@ -114,7 +114,7 @@ def probability_hint(values: NDArray) -> str:
 
 
 def _is_distribution(x: Any) -> bool:
-    one = x[0] if isinstance(x, list) and x else x
+    one = x[0] if issubclass(type(x), list) and x else x
     return any(hasattr(one, name) for name in ("cdf", "logpdf", "log_prob"))
 
 

@@ -1,4 +1,4 @@
-"""Roles of columns inferred from their names, and roles as they are written on a command line.
+"""Roles of columns inferred from their names.
 
 Names decide. Where they leave a choice, or say nothing, the error says how to name the role.
 """
@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of
 from wellcal.columns.column_names import level_of
 from wellcal.columns.frames import Table, shown_names
 from wellcal.columns.number_texts import says_number
-from wellcal.columns.selection import listed, select
+from wellcal.columns.selection import select
 from wellcal.predictions.column_roles import ColumnReading, Role, known_roles, resolve, rounding_of_sums
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.samples import Samples
@@ -28,8 +27,6 @@ TARGETS = ("y", "y_true", "target", "label", "actual")
 
 _LIKELY = {"class", "count", "obs", "observed", "outcome", "response", "result", "true", "truth"} | {*TARGETS}
 _NUMBERED = f"({'|'.join(TARGETS)})_?[0-9]+"
-_POINTS = ("pred", "y_pred")  # predictions by a single number: means, if there is a spread as well
-_MOST_READINGS = 20
 
 Reading = tuple[dict[str, Any], ColumnReading]
 """A role as it is given, and the columns that it stands for."""
@@ -102,7 +99,7 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     table = Table(frame)
     if not len(table):
         raise ValueError("the data frame has no rows: at least one is needed")
-    targets = select(table.names, target_columns(table) if target is None else target, "target").names
+    targets = list(select(table.names, target_columns(table) if target is None else target, "target").names)
     rest = [name for name in table.names if name not in targets]
     readings = _readings(table, rest, len(targets) > 1) or _called_by_classes(table, targets, rest)
     if not readings:
@@ -120,7 +117,7 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
     if numbers := [name for name in reading.columns if not table.holds_lists(name)]:
         table.numbers_or_nan(numbers)
     unused = tuple(name for name in rest if name not in reading.columns)
-    return GuessedRoles(targets if len(targets) > 1 else targets[0], roles, unused, reading.words())
+    return GuessedRoles(targets[0] if len(targets) == 1 else tuple(targets), roles, unused, reading.words())
 
 
 def target_columns(table: Table) -> str | tuple[str, ...]:
@@ -166,7 +163,7 @@ def proposed_role(frame: object) -> str:
 def _argument(roles: Mapping[str, Any]) -> str:
     """Write a role as an argument; draws ``s_0`` to ``s_9`` as a range."""
     ((keyword, value),) = roles.items()
-    if isinstance(value, list) and len(value) > 2:
+    if issubclass(type(value), list) and len(value) > 2:
         text = f"{value[0]}:{value[-1]}"
         with suppress(ValueError):
             value = text if list(select(value, text, keyword).names) == value else value
@@ -199,16 +196,16 @@ def _values(role: Role, columns: Sequence[str], table: Table) -> list[Any]:
     candidates = [_candidates(role.parameters[name], columns, table, patterns) for name in role.needed]
     if role.of_roles:
         return []
-    chosen = itertools.islice(itertools.product(*candidates), _MOST_READINGS)
-    return [values[0] if len(values) == 1 else values for values in chosen]
+    return [values[0] if len(values) == 1 else values for values in itertools.product(*candidates)]
 
 
 def _candidates(spec: Parameter, columns: Sequence[str], table: Table, patterns: bool) -> list[Any]:
     """Columns that may be this parameter: single ones, or several with one beginning."""
     lists = {name for name in columns if name.lower() in spec.usual and table.holds_lists(name)}
     if spec.ndim == 1:
+        second = [f"y_{name}" for name in spec.usual] + ["pred", "y_pred"] * ("mean" in spec.usual)
         usual = [name for name in columns if name.lower() in spec.usual and name not in lists]
-        return usual or [name for name in columns if _second_choice(name.lower(), spec)]
+        return usual or [name for name in columns if name.lower() in second]
     found: list[Any] = sorted(lists)
     for begin in (glob[:-1] for glob in spec.usual if glob.endswith("*")):
         many = [name for name in columns if name.lower().startswith(begin) and len(name) > len(begin)]
@@ -218,11 +215,6 @@ def _candidates(spec: Parameter, columns: Sequence[str], table: Table, patterns:
             as_globs = patterns or spec.named == "classes"
             found.append(many if not as_globs else written[0] if len(written) == 1 else written)
     return found
-
-
-def _second_choice(name: str, spec: Parameter) -> bool:
-    of_target = name.startswith("y_") and name.removeprefix("y_") in spec.usual
-    return of_target or (name in _POINTS and "mean" in spec.usual)
 
 
 # -- by classes ----------------------------------------------------------------------------------------
@@ -259,74 +251,3 @@ def _called_by_classes(table: Table, targets: Sequence[str], rest: list[str]) ->
 def _are_among(labels: set[str], names: list[str]) -> bool:
     numbers = {float(name) for name in names if says_number(name)}
     return all(label in names or (says_number(label) and float(label) in numbers) for label in labels)
-
-
-# -- as texts ------------------------------------------------------------------------------------------
-
-
-def role_from_text(keyword: str, text: str) -> Any:
-    """Read the value of a role as it is written on a command line.
-
-    Columns are separated by commas, the parameters of families of vectors by semicolons, and the parts of a
-    mixture by plus signs, each with its weight after an at sign. A number stands for all rows. A name with a
-    comma in it stands in quotation marks.
-
-    Examples
-    --------
-    >>> role_from_text("student_t", "5,mu,sigma"), role_from_text("probs", "p_*")
-    ((5.0, 'mu', 'sigma'), ['p_*'])
-    >>> role_from_text("normal", '"yield, kg",sigma')
-    ('yield, kg', 'sigma')
-    >>> role_from_text("quantiles", "0.1=low,0.9=high")
-    {0.1: 'low', 0.9: 'high'}
-    >>> role_from_text("diagonal_normal", "mu_*;1")
-    (['mu_*'], 1.0)
-    >>> role_from_text("mixture", "normal:m1,s1@w1 + normal:m2,s2@w2")[1]
-    {'normal': ('m2', 's2'), 'weight': 'w2'}
-    """
-    role = known_roles()[one_of(keyword, "role of columns", known_roles())]
-    if role.of_roles:
-        return [_part(item) for item in text.split("+")]
-    specs = [role.parameters[name] for name in role.needed]
-    entries = listed(text)
-    if all(spec.ndim == 1 for spec in specs):
-        values = tuple(map(_number_or_name, entries))
-        return values[0] if len(values) == 1 else values
-    if len(specs) == 1:
-        by_level = specs[0].named == "levels" and all("=" in entry for entry in entries)
-        return _levels(entries, keyword) if by_level else entries
-    if ";" not in text:
-        form = ";".join(f"{name}_*" for name in role.needed)
-        raise ValueError(
-            f"{keyword} takes {role.takes()}; write a semicolon between them, such as '{form}', found "
-            f"{text!r}"
-        )
-    groups = [listed(group) for group in text.split(";")]
-    numbers = [_number_or_name(group[0]) if len(group) == 1 else "" for group in groups]
-    return tuple(
-        number if isinstance(number, float) else group for number, group in zip(numbers, groups, strict=True)
-    )
-
-
-def _levels(entries: list[str], keyword: str) -> dict[float, str]:
-    pairs = [entry.partition("=") for entry in entries]
-    for level, _, _ in pairs:
-        if not says_number(level):
-            raise ValueError(f"{keyword}: {level!r} is no level; write 0.1=low,0.9=high")
-    return {float(level): column.strip() for level, _, column in pairs}
-
-
-def _part(text: str) -> dict[str, Any]:
-    rest, _, weight = text.partition("@")
-    keyword, colon, columns = rest.strip().partition(":")
-    if not colon:
-        raise ValueError(f"a part of a mixture is written as normal:mu,sigma@weight, found {text.strip()!r}")
-    part: dict[str, Any] = {keyword.strip(): role_from_text(keyword.strip(), columns)}
-    return part | ({"weight": _number_or_name(weight.strip())} if weight.strip() else {})
-
-
-def _number_or_name(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text

@@ -231,7 +231,7 @@ def test_targets_may_be_called_by_the_whole_names_of_columns(run: Run, tmp_path:
         run(command, str(path), "--target", "kind", "--probs", "class_0,class_1", "--drop-missing")
     done = run("scores", str(path), "--target", "kind", "--probs", "class_*", "--drop-missing", expect=2)
     assert "found 'class_0'" in done.stderr
-    assert "if these are names of columns, give --probs class_0,class_1" in done.stderr
+    assert "the classes are '0', '1'" in done.stderr
 
 
 def test_weights_that_are_texts_are_refused_with_the_entry(run: Run) -> None:

@@ -9,26 +9,19 @@ from typing import Any
 
 from wellcal._arrays.namespaces import handed_over
 from wellcal.predictions import Predictions
-from wellcal.predictions.adapters.arrays import (
-    from_list,
-    from_pair,
-    from_probabilities,
-    is_list_of_objects,
-    is_table,
-)
+from wellcal.predictions.adapters import arrays, scipy_stats, torch_distributions
 from wellcal.predictions.adapters.registry import ADAPTERS, converted, converted_argument
-from wellcal.predictions.adapters.scipy_stats import ScipyContinuous, from_scipy, is_scipy
-from wellcal.predictions.adapters.torch_distributions import from_torch, is_torch
+from wellcal.predictions.adapters.scipy_stats import ScipyContinuous
 
 __all__ = ["ADAPTERS", "ScipyContinuous", "as_predictions", "converted_argument"]
 
 # The last is asked first: an array is what remains.
 for _recognises, _convert, _kind, _in_lists in (
-    (is_table, from_probabilities, "probabilities of shape (n,) or (n, C)", False),
-    (tuple, from_pair, "a tuple (mu, sigma)", False),
-    (is_scipy, from_scipy, "a frozen scipy.stats distribution", True),
-    (is_torch, from_torch, "a torch.distributions object", True),
-    (is_list_of_objects, from_list, "a list of single distributions of one family", False),
+    (arrays.is_table, arrays.from_probabilities, "probabilities of shape (n,) or (n, C)", False),
+    (tuple, arrays.from_pair, "a tuple (mu, sigma)", False),
+    (scipy_stats.is_scipy, scipy_stats.from_scipy, "a frozen scipy.stats distribution", True),
+    (torch_distributions.is_torch, torch_distributions.from_torch, "a torch.distributions object", True),
+    (arrays.is_list_of_objects, arrays.from_list, "a list of single distributions of one family", False),
 ):
     ADAPTERS.register(_recognises, kind=_kind, in_lists=_in_lists)(_convert)
 

@@ -14,7 +14,7 @@ from wellcal._arrays.row_errors import retell
 from wellcal.columns.frames import is_frame
 from wellcal.columns.labels import labels_of
 from wellcal.predictions.adapters.registry import ADAPTERS, converted
-from wellcal.predictions.adapters.scipy_stats import ScipyContinuous, check_single, stack_frozen
+from wellcal.predictions.adapters.scipy_stats import ENSEMBLE, ScipyContinuous, check_single, stack_frozen
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.class_names import column_names
@@ -71,10 +71,9 @@ def _from_frame(frame: Any) -> Predictions:
         if not role:
             remedy = "if not all columns are classes, name those that are: as_predictions(frame, probs=[...])"
             retell(error, more=remedy)
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(
-            f"a data frame without a role holds a column of probabilities for each class, and this one does "
-            f"not; its columns look like {role}"
+        raise ValueError(
+            "a data frame without a role must have a column of probabilities for each class; the columns "
+            f"look like {role}"
         ) from error
 
 
@@ -82,15 +81,11 @@ def from_pair(pair: tuple[Any, ...]) -> Predictions:
     """Read means with standard deviations or covariances."""
     if len(pair) != 2:
         raise ValueError(
-            f"a tuple of predictions is (mu, sigma), found {len(pair)} entries; give probabilities as an "
-            "array or a list, and an ensemble as wc.Mixture(members)"
+            f"a tuple of predictions is (mu, sigma), found {len(pair)} entries; give probabilities as a list"
         )
     adapters = [ADAPTERS.find(part) for part in pair if not isinstance(part, Predictions)]
     if len(adapters) < len(pair) or any(adapter is not None and adapter.in_lists for adapter in adapters):
-        raise TypeError(
-            "a tuple of predictions is (mu, sigma), found distributions in it; an ensemble is "
-            "wc.Mixture([wc.as_predictions(member) for member in members])"
-        )
+        raise TypeError(f"a tuple of predictions is (mu, sigma), found distributions in it; {ENSEMBLE}")
     mu, sigma = plain_array(pair[0], "mu"), plain_array(pair[1], "sigma")
     given = tuple(mu.shape), tuple(sigma.shape)
     if mu.ndim == 0 and sigma.ndim in (1, 2):
@@ -128,18 +123,13 @@ def from_list(items: list[Any]) -> Predictions:
     """Join single distributions of one family, one for each prediction."""
     for position, item in enumerate(items):
         if isinstance(item, Predictions):
-            raise TypeError(
-                "a list of predictions is ambiguous: an ensemble is wc.Mixture(list); for more cases, "
-                "build one batch from the concatenated parameters"
-            )
+            raise TypeError("a list of predictions is ambiguous: an ensemble is wc.Mixture(list)")
         if is_array(item):
             raise TypeError("a list of arrays is not understood: stack them into one array of probabilities")
         adapter = ADAPTERS.find(item)
         if adapter is None or not adapter.in_lists:
-            raise TypeError(
-                f"item {position} of the list is of type {type(item).__name__}, which is not understood; "
-                f"give {ADAPTERS.understood()}"
-            )
+            kind = type(item).__name__
+            raise TypeError(f"item {position} of the list is of type {kind}; give {ADAPTERS.understood()}")
     stacked = stack_frozen(items)
     if stacked is not None:
         return stacked
@@ -147,8 +137,5 @@ def from_list(items: list[Any]) -> Predictions:
     for position, batch in enumerate(batches.values()):
         check_single(len(batch), position)
     if len(batches) > 1 and all(isinstance(batch, ScipyContinuous) for batch in batches.values()):
-        raise TypeError(
-            "a list of these scipy.stats distributions cannot be joined; give one distribution whose "
-            "parameters are arrays with one entry for each prediction"
-        )
+        raise TypeError("these distributions cannot be joined; give one whose parameters are arrays")
     return concatenate(list(batches.values()), list(batches), "distributions in a list")

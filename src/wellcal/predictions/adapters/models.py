@@ -24,15 +24,14 @@ from wellcal.predictions.class_names import column_names
 
 _UNDERSTOOD = (
     "a classifier with predict_proba and classes_; a regressor whose predict takes return_std; a model with "
-    "pred_dist, as NGBoost has; fitted results of statsmodels for linear, generalised linear, discrete or "
-    "ordered models; regressors by quantile level, {0.1: low, 0.9: high}; a list of models, whose mixture is "
-    "taken; a function of X that returns predictions"
+    "pred_dist, as NGBoost; results of statsmodels; regressors by quantile level, {0.1: low, 0.9: high}; a "
+    "list of models, for their mixture; a function of X that returns predictions"
 )
 _OF_STATSMODELS = (
-    "linear regressions (OLS), generalised linear models (GLM) of most families, discrete models (Logit, "
-    "Probit, MNLogit, Poisson, NegativeBinomial) and OrderedModel do; quantile regressions are given by "
-    "level, {0.1: low, 0.9: high}"
+    "OLS, GLM of most families, discrete models (Logit, Probit, MNLogit, Poisson, NegativeBinomial) and "
+    "OrderedModel do; quantile regressions are given by level, {0.1: low, 0.9: high}"
 )
+_SM = "statsmodels"
 _LEVEL = re.compile(r"(.*)\[(.*)\]")  # name in a formula of a column that it makes of one variable
 
 
@@ -72,13 +71,14 @@ def _predicted(model: Any, X: Any) -> Predictions:
     for recognises, predict in _KINDS:
         if recognises(inner):
             return predict(model, X)
-    name = type(model).__name__
-    if hasattr(model, "predict"):
-        raise TypeError(
-            f"{name}.predict gives one value for each case, and no distribution; give {_UNDERSTOOD}. With "
-            "residuals of held-out cases, wc.Normal(model.predict(X), their standard deviation) is one"
-        )
-    raise TypeError(f"a model of type {name} is not understood; give {_UNDERSTOOD}")
+    name, point = type(model).__name__, hasattr(model, "predict")
+    problem = (
+        f"{name}.predict gives one value for each case"
+        if point
+        else f"a model of type {name} is not understood"
+    )
+    remedy = ", or wc.Normal(model.predict(X), sd) with sd of held-out residuals" if point else ""
+    raise TypeError(f"{problem}; give {_UNDERSTOOD}{remedy}")
 
 
 def _inner(model: Any) -> Any:
@@ -90,6 +90,12 @@ def _inner(model: Any) -> Any:
     return model if best is None else _inner(best)
 
 
+def _is(obj: Any, module: str, name: str) -> bool:
+    """True if an object is of a class whose module was imported then."""
+    home = sys.modules.get(module)
+    return home is not None and isinstance(obj, getattr(home, name))
+
+
 # -- classifiers, regressors, modules ------------------------------------------------------------------
 
 
@@ -97,10 +103,8 @@ def _from_classifier(model: Any, X: Any) -> Predictions:
     probs, name = model.predict_proba(X), type(model).__name__
     classes: Any = model.classes_
     if isinstance(probs, list) and all(np.ndim(one) > 1 for one in cast("list[Any]", probs)):
-        raise TypeError(
-            f"{name} predicts {len(cast('list[Any]', probs))} targets at once; look at one at a time: "
-            "wc.Categorical(model.predict_proba(X)[k], classes=model.classes_[k])"
-        )
+        one = "wc.Categorical(model.predict_proba(X)[k], classes=model.classes_[k])"
+        raise TypeError(f"{name} predicts {len(cast('list[Any]', probs))} targets at once; give {one}")
     table: NDArray = np.asarray(to_numpy(plain_array(probs, "probabilities")))
     if table.ndim != 2:
         raise ValueError(
@@ -132,19 +136,13 @@ def _from_return_std(model: Any, X: Any) -> Predictions:
     return wp.Normal(*model.predict(X, return_std=True))
 
 
-def _is_module_of_torch(model: Any) -> bool:
-    torch = sys.modules.get("torch")  # whoever has a module has imported it
-    return torch is not None and isinstance(model, torch.nn.Module)
-
-
 def _from_module(model: Any, X: Any) -> Predictions:
     """Call a module of PyTorch; arrays that are no tensors become tensors of its precision and device."""
     torch: Any = sys.modules["torch"]
     if isinstance(X, torch.Tensor) or not (isinstance(X, list) or hasattr(X, "__array__")):
         return converted(model(X))
     weight = next((p for p in model.parameters() if p.is_floating_point()), None)
-    array = real_array(plain_array(X, "X"), "X", ndim=tuple(range(1, 9)))
-    tensor = torch.as_tensor(np.ascontiguousarray(array))
+    tensor = torch.as_tensor(np.ascontiguousarray(real_array(plain_array(X, "X"), "X", ndim=(1, 2, 3, 4))))
     if weight is not None:
         tensor = tensor.to(device=weight.device, dtype=weight.dtype)
     with torch.no_grad():
@@ -154,23 +152,13 @@ def _from_module(model: Any, X: Any) -> Predictions:
 # -- statsmodels ---------------------------------------------------------------------------------------
 
 
-def _is_of_statsmodels(model: Any) -> bool:
-    return _is(model, "base.model", "Results") or _is(model, "base.wrapper", "ResultsWrapper")
-
-
-def _is(obj: Any, module: str, name: str) -> bool:
-    """True if an object is of a class of statsmodels, whose module was imported then."""
-    home = sys.modules.get(f"statsmodels.{module}")
-    return home is not None and isinstance(obj, getattr(home, name))
-
-
 def _from_statsmodels(model: Any, X: Any) -> Predictions:
     """Return predicted distributions of fitted results, and raise if a formula leaves out cases."""
     pred = _of_results(model, X)
     if is_frame(X) and len(X) != len(pred):
         raise ValueError(
-            f"X has {len(X)} rows, and the model predicts {len(pred)} of them: formulas leave out rows with "
-            "missing values; leave them out of X and of y first"
+            f"X has {len(X)} rows, and the model predicts {len(pred)} of them: leave rows with missing "
+            "values out of X and of y"
         )
     return pred
 
@@ -178,11 +166,11 @@ def _from_statsmodels(model: Any, X: Any) -> Predictions:
 def _of_results(model: Any, X: Any) -> Predictions:
     fitted: Any = model.model
     results: Any = getattr(model, "_results", model)
-    if _is(fitted, "miscmodels.ordinal_model", "OrderedModel"):
+    if _is(fitted, f"{_SM}.miscmodels.ordinal_model", "OrderedModel"):
         return _of_grades(fitted.labels, np.asarray(model.predict(X)))
-    if _is(fitted, "discrete.discrete_model", "MultinomialModel"):
+    if _is(fitted, f"{_SM}.discrete.discrete_model", "MultinomialModel"):
         return with_classes(np.asarray(model.predict(X)), _names_of(fitted))
-    if _is(fitted, "genmod.generalized_linear_model", "GLM"):
+    if _is(fitted, f"{_SM}.genmod.generalized_linear_model", "GLM"):
         if np.max(getattr(fitted, "n_trials", 1)) > 1:
             raise TypeError(
                 f"{type(fitted).__name__} was fitted to counts of several trials, up to "
@@ -192,8 +180,8 @@ def _of_results(model: Any, X: Any) -> Predictions:
         if hasattr(fitted.family, "get_distribution"):
             return _of_glm(model, X)
         results = fitted.family
-    elif _is(results, "regression.linear_model", "RegressionResults"):
-        if not _is(results, "regression.quantile_regression", "QuantRegResults"):
+    elif _is(results, f"{_SM}.regression.linear_model", "RegressionResults"):
+        if not _is(results, f"{_SM}.regression.quantile_regression", "QuantRegResults"):
             found = model.get_prediction(X)
             mean, sd = np.asarray(found.predicted_mean), np.asarray(found.se_obs)
             return wp.StudentT(float(model.df_resid), mean, sd) if model.use_t else wp.Normal(mean, sd)
@@ -231,7 +219,7 @@ def _of_grades(labels: Any, probs: NDArray) -> Predictions:
 def _of_glm(model: Any, X: Any) -> Predictions:
     """Return predictions of a generalised linear model; a formula with a text predicts its first class."""
     mean, names = model.predict(X), model.model.endog_names
-    levels = [_LEVEL.fullmatch(str(name)) for name in names] if isinstance(names, list) else []
+    levels = [_LEVEL.fullmatch(str(name)) for name in names] if issubclass(type(names), list) else []
     if len(levels) == 2 and levels[0] and levels[1] and levels[0][1] == levels[1][1]:
         texts, mean = [level[2] for level in levels if level], np.asarray(mean)
         truths = [TRUTH.get(text.lower()) for text in texts]
@@ -245,14 +233,15 @@ def _of_distributions(method: str) -> Callable[[Any, Any], Predictions]:
 
 
 _KINDS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Predictions]], ...] = (
-    (_is_of_statsmodels, _from_statsmodels),
+    (lambda m: _is(m, f"{_SM}.base.model", "Results"), _from_statsmodels),
+    (lambda m: _is(m, f"{_SM}.base.wrapper", "ResultsWrapper"), _from_statsmodels),
     # NGBoost's regressors; distributions of its classifiers are none of SciPy.
     (lambda m: hasattr(m, "pred_dist") and not hasattr(m, "predict_proba"), _of_distributions("pred_dist")),
     (lambda m: hasattr(m, "predict_proba") and hasattr(m, "classes_"), _from_classifier),
     # Regressors of skpro return a distribution; NGBoost's classifiers number the classes.
     (lambda m: hasattr(m, "predict_proba"), _of_distributions("predict_proba")),
     (_takes_return_std, _from_return_std),
-    (_is_module_of_torch, _from_module),
+    (lambda m: _is(m, "torch.nn", "Module"), _from_module),
     (lambda m: callable(m) and not inspect.isclass(m), _of_distributions("__call__")),
 )
 """Kinds of models, and how they predict; the first that recognises a model does."""

@@ -59,12 +59,12 @@ class Adapters:
         in_lists
             Whether a list of them, one for each prediction, is understood too.
         """
-        if isinstance(recognises, type):
-            cls = recognises
-            recognises = lambda obj: isinstance(obj, cls)  # noqa: E731
+
+        def test(obj: Any) -> bool:
+            return isinstance(obj, recognises) if isinstance(recognises, type) else recognises(obj)
 
         def decorate(convert: Converter) -> Converter:
-            self._adapters.insert(0, Adapter(recognises, convert, kind, in_lists))
+            self._adapters.insert(0, Adapter(test, convert, kind, in_lists))
             return convert
 
         return decorate

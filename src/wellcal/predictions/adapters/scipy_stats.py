@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from wellcal._arrays.checks import check_rows, numeric_array
 from wellcal._arrays.copies import freeze
 from wellcal._arrays.namespaces import Array, NDArray, has
 from wellcal._arrays.special import quiet
-from wellcal.columns.labels import Labels, common_labels, labels_of
+from wellcal.columns.labels import Labels, common_labels
 from wellcal.predictions.adapters.registry import converted
 from wellcal.predictions.base import Predictions, nonempty
 from wellcal.predictions.fields import derived, family
@@ -24,6 +25,8 @@ _SMALLEST_LEVEL = 2.0**-54  # below all positive uniform draws: a level of exact
 
 _DRAW = "draw from it and give wc.Samples(values) with values of shape (n, S), or (n, S, d) for vectors"
 
+ENSEMBLE = "an ensemble is wc.Mixture([wc.as_predictions(member) for member in members])"
+
 Columns = dict[str, NDArray]
 
 
@@ -34,8 +37,7 @@ def is_scipy(obj: object) -> bool:
 
 def from_scipy(obj: Any) -> Predictions:
     """Convert a distribution of scipy.stats to predictions."""
-    from scipy import stats
-
+    stats: Any = importlib.import_module("scipy.stats")
     if isinstance(obj, (stats.rv_continuous, stats.rv_discrete)):
         name = str(obj.name)
         raise TypeError(
@@ -44,9 +46,7 @@ def from_scipy(obj: Any) -> Predictions:
     if hasattr(getattr(obj, "dist", None), "args"):
         return from_scipy(obj.dist)  # an object that holds one: NGBoost's distributions
     if hasattr(obj, "dist") and hasattr(obj, "args"):
-        columns, labels = frozen_parameters(obj), frozen_labels(obj)
-        if labels is None:
-            return _from_frozen(obj, columns)
+        labels, columns = frozen_parameters(obj)
         return _from_frozen(obj.dist(**columns), columns).with_index(labels)  # parameters in one order
     if hasattr(obj, "icdf"):
         return _from_variable(obj)
@@ -74,7 +74,7 @@ def stack_frozen(items: list[Any]) -> Predictions | None:
     dist = items[0].dist
     if any(type(item.dist) is not type(dist) for item in items) or not _is_standard(dist):
         return None
-    columns = [frozen_parameters(item) for item in items]
+    columns = [frozen_parameters(item)[1] for item in items]
     for position, column in enumerate(columns):
         check_single(len(column["loc"]), position)
     stacked = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
@@ -84,26 +84,22 @@ def stack_frozen(items: list[Any]) -> Predictions | None:
 def check_single(n: int, position: int) -> None:
     """Raise for an item of a list that is a batch: a list of these could also mean an ensemble."""
     if n != 1:
-        raise ValueError(
-            f"item {position} of the list is a batch of {n} distributions; a list holds one distribution for "
-            "each prediction. An ensemble is wc.Mixture([wc.as_predictions(member) for member in members])"
-        )
+        raise ValueError(f"item {position} of the list is a batch of {n} distributions; {ENSEMBLE}")
 
 
 def _is_standard(dist: Any) -> bool:
     """True if `dist` is one of the families in scipy.stats, which their parameters describe completely."""
-    from scipy import stats
-
+    stats: Any = importlib.import_module("scipy.stats")
     return type(getattr(stats, dist.name, None)) is type(dist)
 
 
 @quiet
 def _from_frozen(frozen: Any, columns: Columns) -> Predictions:
-    rule = _FAMILIES.get(frozen.dist.name) if _is_standard(frozen.dist) else None
-    if rule is not None:
-        build, standard = rule
-        if all(np.all(columns[name] == value) for name, value in standard.items()):
-            return build(columns)
+    unknown: tuple[None, dict[str, float]] = None, {}
+    build, standard = _FAMILIES.get(frozen.dist.name, unknown)
+    usual = all(np.all(columns[name] == value) for name, value in standard.items())
+    if build is not None and usual and _is_standard(frozen.dist):
+        return build(columns)
     if hasattr(frozen, "logpdf"):
         return ScipyContinuous(frozen)
     return _from_finite_support(frozen, str(frozen.dist.name), getattr(frozen.dist, "xk", None))
@@ -130,14 +126,12 @@ _FAMILIES: dict[str, tuple[Callable[[Columns], Predictions], dict[str, float]]] 
 
 def _from_variable(variable: Any) -> Predictions:
     """Convert a random variable: those with a class of their own show their parameters."""
-    from scipy import stats
-
+    stats: Any = importlib.import_module("scipy.stats")
     if isinstance(variable, stats.Mixture):
         return wp.Mixture([converted(component) for component in variable.components], variable.weights)
     if isinstance(variable, stats.Normal):
-        mu, sigma = np.asarray(variable.mu), np.asarray(variable.sigma)
-        check_batch_shape(mu.shape, "Normal")
-        return wp.Normal(np.atleast_1d(mu), np.atleast_1d(sigma))
+        check_batch_shape(np.shape(variable.mu), "Normal")
+        return wp.Normal(np.atleast_1d(variable.mu), np.atleast_1d(variable.sigma))
     if hasattr(stats, "Binomial") and isinstance(variable, stats.Binomial.__mro__[1]):  # all discrete ones
         return _from_finite_support(variable, type(variable).__name__)
     return ScipyContinuous(variable)
@@ -208,32 +202,27 @@ class ScipyContinuous(Predictions):
     rows: Array = derived()
 
     def __init__(self, distribution: Any) -> None:
-        parameters = None
-        if hasattr(distribution, "dist") and hasattr(distribution, "logpdf"):
-            parameters = tuple(frozen_parameters(distribution).values())
-            shape = parameters[0].shape
-        elif hasattr(distribution, "icdf") and hasattr(distribution, "logpdf"):
-            shape = np.shape(distribution.icdf(0.5))
-            check_batch_shape(shape, type(distribution).__name__)
-        else:
-            raise TypeError(
-                "distribution must be a frozen continuous distribution of scipy.stats, "
-                f"found {type(distribution).__name__}"
-            )
-        total = shape[0] if shape else None
-        n = 1 if total is None else total
-        self.store(distribution=distribution, parameters=parameters, total=total)
+        labels, parameters, name = None, None, type(distribution).__name__
+        if not hasattr(distribution, "logpdf"):
+            raise TypeError(f"distribution must be a continuous distribution of scipy.stats, found {name}")
+        if hasattr(distribution, "dist"):
+            labels, columns = frozen_parameters(distribution)
+            name, parameters = str(distribution.dist.name), tuple(columns.values())
+        shape = np.shape(distribution.icdf(0.5)) if parameters is None else parameters[0].shape
+        check_batch_shape(shape, name)
+        n = shape[0] if shape else 1
+        self.store(distribution=distribution, parameters=parameters, total=n if shape else None)
         self.store(medians=np.zeros(n), rows=np.arange(n))
         nonempty(self)
         medians = self.quantile(0.5)
         check_rows(
-            f"the median of the {_name_of(distribution)} distribution",
+            f"the median of the {name} distribution",
             medians,
             np.isfinite(medians),
             "does not exist",
             "its parameters are out of range: check the model's output",
         )
-        self.store(medians=medians, case_index=frozen_labels(distribution))
+        self.store(medians=medians, case_index=labels)
         freeze((self.medians, self.rows, self.parameters))
 
     def mean(self) -> Array:
@@ -299,8 +288,8 @@ def _on_rows(method: Any, x: NDArray | None, rows: NDArray, total: int) -> NDArr
     return values
 
 
-def frozen_parameters(frozen: Any) -> Columns:
-    """Return parameters of a frozen distribution by name, defaults included, broadcast to ``(n,)``.
+def frozen_parameters(frozen: Any) -> tuple[Labels | None, Columns]:
+    """Return the index of a frozen distribution, and its parameters by name, broadcast to ``(n,)``.
 
     Shape parameters come first, in the order of the distribution, then `loc` and, for continuous
     distributions, `scale`.
@@ -310,20 +299,14 @@ def frozen_parameters(frozen: Any) -> Columns:
     given: dict[str, Any] = {"loc": 0.0} if hasattr(frozen, "pmf") else {"loc": 0.0, "scale": 1.0}
     order = [*names, *given]
     given |= dict(zip(order, frozen.args, strict=False)) | frozen.kwds
-    _, given = common_labels({name: given[name] for name in order})
+    labels, given = common_labels({name: given[name] for name in order})
     values = [x if isinstance(x, (int, float)) else numeric_array(x, name) for name, x in given.items()]
     dtype = np.result_type(*values)  # a plain number takes the precision of the arrays it comes with
-    if dtype.kind != "f":
-        dtype = np.dtype(np.float64)
-    columns = np.broadcast_arrays(*(np.asarray(x, dtype=dtype) for x in values))
-    check_batch_shape(columns[0].shape, _name_of(frozen))
-    return {name: np.array(column, ndmin=1) for name, column in zip(order, columns, strict=True)}
-
-
-def frozen_labels(frozen: Any) -> Labels | None:
-    """Return labels of the cases if parameters of a frozen distribution are columns with an index."""
-    given = (*getattr(frozen, "args", ()), *getattr(frozen, "kwds", {}).values())
-    return next((labels for labels in map(labels_of, given) if labels is not None), None)
+    columns = np.broadcast_arrays(
+        *(np.asarray(x, dtype if dtype.kind == "f" else np.float64) for x in values)
+    )
+    check_batch_shape(columns[0].shape, str(dist.name))
+    return labels, {name: np.array(x, ndmin=1) for name, x in zip(order, columns, strict=True)}
 
 
 def check_batch_shape(shape: tuple[int, ...], name: str) -> None:
@@ -332,8 +315,3 @@ def check_batch_shape(shape: tuple[int, ...], name: str) -> None:
         raise ValueError(
             f"the parameters of the {name} distribution broadcast to shape {tuple(shape)}; give shape (n,)"
         )
-
-
-def _name_of(distribution: Any) -> str:
-    dist = getattr(distribution, "dist", None)
-    return type(distribution).__name__ if dist is None else str(dist.name)
