@@ -300,19 +300,15 @@ def positive_number(x: Any, name: str) -> Any:
     Arrays of NumPy, which have none, become numbers. A tensor that requires a gradient is a parameter that
     training changes: it is kept itself, any other is copied.
     """
-    if isinstance(x, np.ndarray) or is_array(x):
-        x = numeric_array(x, name)
-        if x.ndim != 0:
-            raise ValueError(f"{name} must be a number, found an array of shape {tuple(x.shape)}")
-        if is_traced(x):
-            return x
-        value = float(to_numpy(x))
-        if isinstance(x, np.ndarray):
-            x = value
-        elif getattr(x, "requires_grad", None) is False:
-            x = x.clone()
-    else:
-        x = value = real_number(x, name)
+    if is_array(x) and x.ndim != 0:
+        raise ValueError(f"{name} must be a number, found an array of shape {tuple(x.shape)}")
+    if is_traced(x):
+        return x
+    value = real_number(x, name)
+    if isinstance(x, np.ndarray) or not is_array(x):
+        x = value
+    elif getattr(x, "requires_grad", None) is False:
+        x = x.clone()
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite, found {value}")
     if not LEAST <= value <= MOST:

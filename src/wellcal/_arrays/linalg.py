@@ -11,6 +11,7 @@ from wellcal._arrays.checks import check_rows, real_array
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
+    NDArray,
     device_of,
     is_jax,
     is_torch,
@@ -74,39 +75,38 @@ def _cholesky(matrix: Array, name: str) -> Array:
     try:
         factor = xp.linalg.cholesky(matrix)
     except (ValueError, RuntimeError):  # NumPy and PyTorch raise, without a row; JAX returns NaN
-        _reject(matrix, name)
-        raise
+        factor = None
     if is_traced(factor):
         return factor
-    # A pivot is a conditional variance: below rounding of its variance the matrix is singular.
-    pivots = xp.linalg.diagonal(factor) ** 2
-    smallest = matrix.shape[-1] * float(xp.finfo(matrix.dtype).eps)
-    if not bool(xp.all(pivots > smallest * xp.linalg.diagonal(matrix))):
-        _reject(matrix, name)
+    if factor is None or not bool(xp.all(_regular(xp, factor, matrix))):
+        _reject(to_numpy(matrix), name)
     return factor
 
 
-def _reject(matrix: Array, name: str) -> None:
-    values: Array = to_numpy(matrix)
-    xp = namespace(values)
-    smallest = values.shape[-1] * float(np.finfo(values.dtype).eps)
-    for row in range(len(values)):
-        one = values[row]
+def _regular(xp: Namespace, factor: Array, matrix: Array) -> Array:
+    """True for pivots, which are conditional variances, above rounding of their variance."""
+    smallest = matrix.shape[-1] * float(xp.finfo(matrix.dtype).eps)
+    return xp.linalg.diagonal(factor) ** 2 > smallest * xp.linalg.diagonal(matrix)
+
+
+def _reject(matrices: NDArray, name: str) -> None:
+    xp = namespace(matrices)
+    for row, one in enumerate(matrices):
         try:
-            pivots = np.diagonal(xp.linalg.cholesky(one)) ** 2
-            regular = bool(np.all(pivots > smallest * np.diagonal(one)))
+            if _regular(xp, np.linalg.cholesky(one), one).all():
+                continue
         except np.linalg.LinAlgError:
-            regular = False
-        if not regular:
-            eigenvalues = np.linalg.eigvalsh(one)
-            raise RowError(
-                f"{name} must be positive definite in ",
-                Row(row),
-                f": its smallest eigenvalue is {eigenvalues[0]:.3g} and its largest {eigenvalues[-1]:.3g}",
-                argument=name,
-                remedy="add a small multiple of the identity (jitter), or drop coordinates that are "
-                "functions of others",
-            )
+            pass
+        eigenvalues = np.linalg.eigvalsh(one)
+        raise RowError(
+            f"{name} must be positive definite in ",
+            Row(row),
+            f": its smallest eigenvalue is {eigenvalues[0]:.3g} and its largest {eigenvalues[-1]:.3g}",
+            argument=name,
+            remedy="add a small multiple of the identity (jitter), or drop coordinates that are "
+            "functions of others",
+        )
+    raise ValueError(f"{name} must be positive definite; add a small multiple of the identity (jitter)")
 
 
 def solve_lower(factor: Array, x: Array) -> Array:

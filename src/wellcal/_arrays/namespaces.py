@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache, wraps
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -263,8 +264,9 @@ def to_numpy(x: object) -> NDArray:
             if sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(plain):
                 raise RuntimeError(_IN_TORCH_FUNC) from error
             raise
-    if is_array(x) and not isinstance(x, np.ndarray) and not compat.is_jax_array(x):
-        return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)  # pyright: ignore[reportArgumentType]
+    if is_array(x) and not isinstance(x, np.ndarray) and not compat.is_jax_array(x) and has(x, "__dlpack__"):
+        with suppress(BufferError):  # NumPy 2.0 exports no read-only memory
+            return np.from_dlpack(cast("Any", x))
     return np.asarray(x)
 
 

@@ -37,20 +37,6 @@ Elementwise: TypeAlias = Callable[..., Array]
 
 _POWER = cast("Elementwise", operator.pow)  # pyright: ignore[reportUnknownMemberType]  # of any two objects
 
-_OF_THE_LIBRARY = (
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "sqrt",
-    "abs",
-    "sinh",
-    "atanh",
-    "minimum",
-    "maximum",
-    "where",
-)  # fmt: skip
-
 
 class Ops:
     """Elementwise operations of one array library, derivatives included where the library has them."""
@@ -70,7 +56,7 @@ class Ops:
     def __init__(self, xp: Namespace) -> None:
         self.xp = xp
         self.differentiable = is_torch(xp) or is_jax(xp)
-        for name in _OF_THE_LIBRARY:
+        for name in Ops.__annotations__:
             setattr(self, name, getattr(xp, name))
         # The subgradient at 0 matters only where there are gradients.
         self.root: Elementwise = self._root if self.differentiable else xp.sqrt

@@ -49,10 +49,6 @@ class Progress:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        if not callable(self.shown):
-            from wellcal._arrays.checks import flag  # NumPy, which the help of a command does not wait for
-
-            self.shown = flag(self.shown, "progress", or_none=True)
         self._last, self._width = 0.0, 0
         self._outer: str | None = None
         self._inner: str | None = None
@@ -146,7 +142,7 @@ def as_progress(progress: object) -> Progress:
     listens = callable(progress) and not isinstance(progress, type)  # a class hears nothing
     if progress is None or isinstance(progress, bool) or listens:
         return Progress(cast("bool | Listener | None", progress))
-    from wellcal._arrays.checks import described
+    from wellcal._arrays.checks import described  # NumPy, which the help of a command does not wait for
 
     raise TypeError(
         "progress must be True, False, None or a function of what, done and total, found "
