@@ -26,7 +26,6 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.outer_sums import outer_sum
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import Cost, Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
@@ -137,12 +136,11 @@ class EmbeddingDistance:
 
     def _in_place(self, a: NDArray, b: NDArray) -> NDArray:
         """The same for few coordinates in NumPy, with one array beside the result."""
-        away = -b
-        total = self._raised(outer_sum(a[:, 0], away[:, 0], np.empty((len(a), len(b)), dtype=a.dtype)))
+        total = self._raised(np.subtract.outer(a[:, 0], b[:, 0]))
         if self.size > 1:
             other = np.empty_like(total)
             for c in range(1, self.size):
-                total += self._raised(outer_sum(a[:, c], away[:, c], other))
+                total += self._raised(np.subtract.outer(a[:, c], b[:, c], out=other))
         return total
 
     def _raised(self, difference: NDArray) -> NDArray:

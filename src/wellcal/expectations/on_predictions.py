@@ -12,7 +12,6 @@ import numpy as np
 from wellcal import kernels
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_numpy, namespace
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.powers import quick_exponential
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import Cost, Distance, FiniteForm, Form, Prepared, each_batch
 from wellcal.expectations.distances import distance, without_repetition
@@ -75,15 +74,15 @@ class ExpDistanceForm(_FunctionOfDistance):
     def _by_products(self, a: NormedRows, b: NormedRows) -> NDArray:
         """The kernel in two passes: ``2 <x, y> - |x|^2 - |y|^2`` is one product of matrices."""
         left, right = (np.asarray(rows.inner.weights) for rows in (a, b))
-        exp = quick_exponential(left.dtype)
-        rate = exp.scale * float(self.lengthscale) ** -self.power  # pyright: ignore[reportArgumentType]
+        rate = float(self.lengthscale) ** -self.power  # pyright: ignore[reportArgumentType]
         size = left.shape[1]
         wide, other = (np.ones((len(x), size + 2), dtype=x.dtype) for x in (left, right))
         np.multiply(left, 2.0 * rate, out=wide[:, :size])
         np.multiply(a.norm, -rate, out=wide[:, size])
         other[:, :size] = right
         np.multiply(b.norm, -rate, out=other[:, size + 1])
-        return exp.in_place(wide @ other.T)
+        product = wide @ other.T
+        return np.exp(product, out=product)
 
     def value(self, ops: Ops, raised: Array) -> Array:
         """The kernel at a distance."""
@@ -94,10 +93,6 @@ class ExpDistanceForm(_FunctionOfDistance):
         scaled = raised * rate
         if not is_numpy(ops.xp):
             return ops.exp(scaled)
-        if scaled.dtype == np.float32:
-            exp = quick_exponential(scaled.dtype)
-            scaled *= exp.scale
-            return exp.in_place(scaled)
         return np.exp(scaled, out=scaled)
 
 
