@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 import torch
@@ -17,13 +16,10 @@ from torch.overrides import TorchFunctionMode
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations.gaussian_features import FeatureGrid
-from wellcal.expectations.needed_features import around, feature_grid
 from wellcal.expectations.probes import Probe
 from wellcal.predictions import Predictions, family, parameter, positive
 from wellcal.problem.problem import prepare
 
-from ..engines.examples import jax_x64
 from ..statistical.designs import check_value
 
 SCALE = 0.7
@@ -445,67 +441,6 @@ def test_bad_expectations() -> None:
 # -- features ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("lengthscale", "d"), [(0.05, 1), (1.0, 1), (40.0, 1), (0.5, 2), (40.0, 2)])
-def test_features_reproduce_the_kernel(lengthscale: float, d: int) -> None:
-    rng = np.random.default_rng(6)
-    x = rng.normal(size=(5, 20, d))
-    w = rng.dirichlet(np.ones(20), 5)
-    grid_of = feature_grid(lengthscale, [(x, w)])
-    assert grid_of is not None
-    grid, left_out = grid_of
-    squared = ((x[:, :, None, None, :] - x[None, None, :, :, :]) ** 2).sum(-1)
-    gram = np.exp(-squared / (2 * lengthscale**2))
-    for weights in (None, w):
-        features = grid.of_points(x, weights)
-        share = np.full((5, 20), 0.05) if weights is None else weights
-        direct = np.einsum("is,isjt,jt->ij", share, gram, share)
-        np.testing.assert_allclose(features @ features.T, direct, rtol=0, atol=1e-12)
-    assert left_out < 1e-8
-
-
-def test_atoms_without_features_are_not_visited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a wide prediction most atoms lie where the features of a narrow kernel were left out."""
-    rng = np.random.default_rng(3)
-    x = np.concatenate([rng.normal(size=(4, 300)), rng.uniform(50.0, 1e6, (4, 2700))], axis=1)
-    w = rng.dirichlet(np.ones(3000), 4)
-    cells = around(np.unique(np.rint(x[:, :300] / 0.4)))
-    grid = FeatureGrid(1.0, (0.4 * cells,), (0.0,))
-    visited: list[int] = []
-    plain = FeatureGrid.near
-
-    def counted(self: FeatureGrid, atoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        visited.append(atoms.size)
-        return plain(self, atoms)
-
-    monkeypatch.setattr(FeatureGrid, "near", counted)
-    found = grid.of_points(x[:, :, None], w)
-    assert sum(visited) < 1300
-    norm = np.sqrt(1.0 / (2.5 * np.sqrt(0.5 * np.pi)))
-    direct = norm * np.einsum("is,isc->ic", w, np.exp(-((x[:, :, None] - 0.4 * cells) ** 2)))
-    np.testing.assert_allclose(found, direct, rtol=0, atol=1e-15)
-
-
-def test_single_points_meet_the_features_near_them() -> None:
-    """Of many features, some of which are left out; also at the ends, and where there are none."""
-    rng = np.random.default_rng(4)
-    x = np.concatenate([100.0 * rng.normal(size=200), [-1e200, 1e200, 90.0]])
-    cells = around(np.unique(np.rint(x[:12] / 0.4)))
-    assert len(cells) > 200
-    assert np.ptp(cells) > len(cells)
-    found = FeatureGrid(1.0, (0.4 * cells,), (0.25,)).of_points(x[:, None, None], None)
-    norm = np.sqrt(1.0 / (2.5 * np.sqrt(0.5 * np.pi)))
-    with np.errstate(over="ignore"):
-        direct = norm * np.exp(-((x[:, None] - 0.25 - 0.4 * cells) ** 2))
-    np.testing.assert_allclose(found, direct, rtol=0, atol=1e-15)
-    assert np.all(found.max(axis=1)[:12] > 0.3)
-
-
-@pytest.mark.parametrize("spread", [1.0, 30.0, 1e4, 1e12, 1e17])
-def test_cells_that_features_reach(spread: float) -> None:
-    cells = np.unique(np.rint(spread * np.random.default_rng(0).normal(size=60)))
-    np.testing.assert_array_equal(around(cells), np.unique(cells[:, None] + np.arange(-15, 16)))
-
-
 def test_points_far_from_atoms_see_nothing() -> None:
     probe = Probe(k.Gaussian(1e-3), np.zeros(1))
     x, at = np.array([[0.0, 1e-3, 5.0, 1e200]]), np.array([[0.0, 0.03, 0.04, 7.0]])
@@ -513,16 +448,6 @@ def test_points_far_from_atoms_see_nothing() -> None:
     direct = np.exp(-0.5 * np.array([0.0, 1.0])).sum(), np.exp(-450.0) + np.exp(-0.5 * 29.0**2)
     np.testing.assert_allclose(found[0, :2], direct, rtol=1e-12)
     assert (found[0, 2:] < 1e-250).all()
-
-
-def test_features_of_normals() -> None:
-    loc, scale = np.array([[0.0], [1.0], [-3.0]]), np.array([[1.0], [0.2], [2.0]])
-    points = loc[:, None, :] + scale[:, None, :] * np.linspace(-8, 8, 65)[None, :, None]
-    found = feature_grid(0.6, [(points, None)])
-    assert found is not None
-    features = found[0].of_normals(loc, scale**2)
-    P = wc.Normal(loc[:, 0], scale[:, 0])
-    np.testing.assert_allclose(features @ features.T, wc.pairing(k.Gaussian(0.6), P, P), rtol=0, atol=1e-12)
 
 
 def calibration_matrix(
@@ -612,29 +537,3 @@ def test_tensors_of_wide_predictions_meet_near_features_only() -> None:
             moved[which][0] += move
             ends.append(float(wc.skce(y, wc.LogNormal(*moved), kernel=both)))
         np.testing.assert_allclose(float(tensor.grad[0]), (ends[1] - ends[0]) / 2e-3, rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_near_features_in_jax(weighted: bool) -> None:
-    rng = np.random.default_rng(0)
-    x = 500.0 * rng.standard_normal((3, 60, 1))
-    w = rng.dirichlet(np.ones(60), 3) if weighted else None
-    found = feature_grid(0.3, [(x, w)])
-    assert found is not None
-    grid = found[0]
-    assert 60 * grid.size > 2**17
-
-    with jax_x64():
-        weights = None if w is None else jax.numpy.asarray(w)
-
-        def total(values: Any) -> Any:
-            features = grid.of_points(values, weights)
-            return jax.numpy.sum(features * jax.numpy.sin(jax.numpy.arange(grid.size))), features
-
-        (_, features), slopes = jax.jit(jax.value_and_grad(total, has_aux=True))(jax.numpy.asarray(x))
-    signs = np.sin(np.arange(grid.size))
-    np.testing.assert_allclose(features, grid.of_points(x, w), rtol=0, atol=1e-13)
-    move = np.zeros_like(x)
-    move[1, 5] = 1e-5
-    ends = [float(np.sum(grid.of_points(x + t, w) * signs)) for t in (-move, move)]
-    np.testing.assert_allclose(float(slopes[1, 5, 0]), (ends[1] - ends[0]) / 2e-5, rtol=1e-5, atol=1e-8)

@@ -15,8 +15,8 @@ from scipy import stats
 import wellcal as wc
 from wellcal import kernels as k
 from wellcal.expectations.distances import distance
-from wellcal.expectations.low_rank import spanned
 from wellcal.expectations.nodes import FOR_FEATURES, choose
+from wellcal.expectations.pivots import spanning_pivots
 from wellcal.expectations.sticks import beta_rule
 
 Profile = Callable[[np.ndarray], np.ndarray]
@@ -92,15 +92,13 @@ def test_odd_rows_are_spanned() -> None:
     concentration = np.full((300, 3), (400.0, 4.0, 4.0))
     concentration[170] = (4.0, 4.0, 400.0)
     predictions = wc.Dirichlet(concentration)
-    kernel = k.Gaussian(0.05)
-    parts = choose(predictions, kernel, wc.Lowering(), 64, FOR_FEATURES).parts
-    some = np.asarray(wc.Dirichlet(concentration[:64]).sample(rng=0))
-    found = spanned(predictions, "key", some, 0.05, lambda: parts)
+    kernel, some = k.Gaussian(0.05), predictions[150:190]
+    (rows, atoms) = choose(predictions, kernel, wc.Lowering(), 64, FOR_FEATURES).parts[0]
+    found = spanning_pivots(0.05, [(np.asarray(atoms.values), np.asarray(atoms.weights))], [])
     assert found is not None
-    norm = float(np.sum(found.mean[170] ** 2))
-    assert norm == pytest.approx(
-        float(wc.pairing(kernel, predictions[170:171], predictions[170:171])[0, 0]), abs=1e-6
-    )
+    assert rows is None
+    mean = found.of_points(np.asarray(atoms.values)[150:190], np.asarray(atoms.weights)[150:190])
+    np.testing.assert_allclose(mean @ mean.T, wc.pairing(kernel, some, some), rtol=0, atol=1e-6)
 
 
 def test_rules_of_beta_distributions() -> None:

@@ -13,8 +13,8 @@ import torch
 import wellcal as wc
 from wellcal import kernels as k
 from wellcal.expectations import nodes
-from wellcal.expectations.low_rank import span
 from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, choose
+from wellcal.expectations.pivots import spanning_pivots
 from wellcal.hypotests.setup import make_setup
 from wellcal.measures.target_sets.feature_terms import TableTerm
 from wellcal.measures.target_sets.resampled import ResampledSKCE
@@ -222,22 +222,18 @@ def test_tables_give_the_skce_of_each_set(batch: Any) -> None:
 
 def test_spanned_features_reproduce_the_kernel() -> None:
     rng = np.random.default_rng(7)
-    points, targets = rng.uniform(0.0, 1.0, (400, 3)), rng.uniform(-1.0, 2.0, (50, 3))
-    features = span(points, 0.5)
-    assert features is not None
-    wider = features.extended(targets)
-    assert wider is not None
-    assert wider.size > features.size
-    both = np.concatenate([points, targets])
-    known = features.of_points(both[:, None, :], None)
-    of = wider.more_of_points(both[:, None, :], None, known)
-    np.testing.assert_array_equal(of[:, : features.size], known)
+    atoms, targets = rng.uniform(0.0, 1.0, (20, 20, 3)), rng.uniform(-1.0, 2.0, (50, 3))
+    found = spanning_pivots(0.5, [(atoms, None)], [targets])
+    assert found is not None
+    both = np.concatenate([atoms.reshape(-1, 3), targets])
+    features = found.of_points(both[:, None, :], None)
     squared = ((both[:, None] - both[None]) ** 2).sum(axis=2)
-    np.testing.assert_allclose(of @ of.T, np.exp(-squared / 0.5), rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(features @ features.T, np.exp(-squared / 0.5), rtol=0.0, atol=2e-12)
 
 
 def test_points_that_are_spread_out_have_no_features() -> None:
-    assert span(np.random.default_rng(8).uniform(0.0, 100.0, (2000, 3)), 0.5) is None
+    atoms = np.random.default_rng(8).uniform(0.0, 100.0, (100, 20, 3))
+    assert spanning_pivots(0.5, [(atoms, None)], []) is None
 
 
 @pytest.mark.parametrize("scheme", ["auto", wc.Lowering(points=256)])

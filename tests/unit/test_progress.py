@@ -19,7 +19,7 @@ from wellcal._arrays.progress import Progress, following, reporter
 from wellcal.cli.bars import Bar
 from wellcal.engines import Tiled
 from wellcal.engines.pieces import Piece
-from wellcal.expectations.gaussian_features import FeatureGrid, step_of
+from wellcal.expectations.features import FeatureGrid, step_of
 from wellcal.expectations.grids import grid_probabilities
 
 RNG = np.random.default_rng(3)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from wellcal._arrays.namespaces import Array, Namespace, is_jax, is_torch, namespace, take_rows
+from wellcal._arrays.namespaces import Array, Namespace, is_jax, is_numpy, is_torch, namespace, take_rows
 
 Rows: TypeAlias = Any
 """A tree of arrays: an array, a tuple of trees, or a fact that all rows share.
@@ -122,7 +122,7 @@ def can_add_at(xp: Namespace) -> bool:
 
 
 def add_at(values: Array, index: Array, count: int) -> Array:
-    """Sums of the rows of a tensor at each of `count` positions, with gradients.
+    """Sum the rows of a tensor, or numbers in NumPy, at each of `count` positions, with gradients.
 
     Examples
     --------
@@ -132,6 +132,8 @@ def add_at(values: Array, index: Array, count: int) -> Array:
     """
     xp = namespace(values)
     shape = (count, *values.shape[1:])
+    if is_numpy(xp):
+        return np.bincount(index, values, count)
     if is_torch(xp):
         zeros = xp.zeros(shape, dtype=values.dtype, device=values.device)
         return zeros.index_add(0, index, values)

@@ -24,16 +24,15 @@ from wellcal.engines.nystrom import Nystrom
 from wellcal.engines.reductions import Sums
 from wellcal.engines.tiled import Tiled
 from wellcal.engines.torch_pairs import tensor_sums
-from wellcal.expectations.bilinear import FiniteForm, Form
-from wellcal.expectations.differences import may_have_features
+from wellcal.expectations.bilinear import FiniteForm, Form, WeightedForm, WeightedRows
 from wellcal.expectations.distances import EmbeddingDistance
+from wellcal.expectations.embedding import may_have_features
 from wellcal.expectations.feature_blocks import blocks_of_features
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.kernels.base import is_constant
 from wellcal.problem.feature_form import FEWEST, in_products, known_features
 from wellcal.problem.problem import Problem, Term, TermRows
-from wellcal.problem.weights import WeightedForm, WeightedRows
 
 FEWEST_ON_A_LINE = 2000
 """Cases from which "auto" takes running sums, which are exact to rounding."""
@@ -114,7 +113,7 @@ class Linear(Tiled):
                     "it needs predictions that are points on a line or in a plane, under ExpDistance of a "
                     "Euclidean distance between them, or power=2 with such a distance or with the MMD",
                 )
-            if not _has_features(term.on_targets):
+            if not may_have_features(term.on_targets):
                 return Support(False, "it needs a kernel on targets with finitely many features")
         return Support(True)
 
@@ -309,10 +308,6 @@ def _thin(weights: NDArray) -> NDArray:
         return weights
     values, vectors = np.linalg.eigh(weights.T @ weights)
     return weights @ vectors[:, values > 1e-15 * values[-1]]
-
-
-def _has_features(form: Form) -> bool:
-    return _has_features(form.inner) if isinstance(form, WeightedForm) else may_have_features(form)
 
 
 def _method(term: Term) -> str | None:

@@ -318,3 +318,29 @@ class FiniteForm:
         if left.shape[-2] == b.weights.shape[-2] == 1:  # a product for each batch takes a call for each
             return ops.xp.sum(left * b.weights, axis=-1)[..., None]
         return ops.xp.matmul(left, ops.xp.matrix_transpose(b.weights))
+
+
+# -- weighted measures -----------------------------------------------------------------------
+
+
+class WeightedRows(NamedTuple):
+    """Rows of weighted measures."""
+
+    weights: Array
+    inner: Rows
+
+
+@dataclass(frozen=True)
+class WeightedForm:
+    """A form between weighted measures: ``w_i w_j`` times another."""
+
+    inner: Form
+
+    @property
+    def cost(self) -> Cost:
+        """That of the other form."""
+        return self.inner.cost
+
+    def __call__(self, ops: Ops, a: WeightedRows, b: WeightedRows) -> Array:
+        """Return values of all pairs of rows."""
+        return a.weights[..., :, None] * b.weights[..., None, :] * self.inner(ops, a.inner, b.inner)

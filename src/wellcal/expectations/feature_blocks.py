@@ -16,8 +16,14 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.rows import slice_rows
 from wellcal.expectations.bilinear import ElementForm, Form, Measure
-from wellcal.expectations.differences import features_on, gaussian_summands, reach_of, width_of
-from wellcal.expectations.gaussian_features import FeatureGrid, step_of
+from wellcal.expectations.features import (
+    FeatureGrid,
+    features_on,
+    gaussian_summands,
+    reach_of,
+    step_of,
+    width_of,
+)
 from wellcal.expectations.rules.elements import Laplaces, Normals, Points
 
 _COLUMNS = 64  # of a block: each case meets about twice as many as it reaches
@@ -53,7 +59,7 @@ class FeatureBlocks:
                 middle = origin + (number + 0.5) * _COLUMNS * step_of(lengthscale)
                 grid = FeatureGrid(lengthscale, (columns * step_of(lengthscale),), (middle,))
                 own: Measure = slice_rows(self.rows, cases)
-                yield cases, np.asarray(features_on([(root, grid)], own)(slice(0, len(cases))))
+                yield cases, np.asarray(features_on([(root, grid)], own, slice(0, len(cases))))
 
 
 def blocks_of_features(form: Form, rows: Measure) -> FeatureBlocks | None:

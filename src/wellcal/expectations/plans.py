@@ -7,14 +7,16 @@ expanded. The plan then gives the rows of each measure and the form that evaluat
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
 from wellcal._arrays.checks import one_of
-from wellcal._arrays.namespaces import Array, NDArray, is_traced
+from wellcal._arrays.memo import Memo
+from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced
 from wellcal._arrays.rows import Rows
-from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, has_closed_form
+from wellcal.expectations.atoms import LOWERINGS
+from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, has_closed_form
 from wellcal.expectations.decompose import (
     Components,
     Side,
@@ -25,15 +27,17 @@ from wellcal.expectations.decompose import (
     elementary_components,
     kind_of,
     merged,
+    point_array,
     points,
+    signed_sum,
     target_components,
     weighted_sum,
 )
-from wellcal.expectations.feature_plan import MAX_DIMENSION, by_features
-from wellcal.expectations.finite_plan import FinitePlan
+from wellcal.expectations.features import MOST_FEATURES, FeatureGrid, mean_features, needed_features
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.nodes import FOR_FEATURES, Chosen, Effort, choose, effort_for
+from wellcal.expectations.nodes import FOR_FEATURES, Chosen, Effort, choose, effort_for, in_order
+from wellcal.expectations.pivots import Pivots, spanning_pivots
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.base import Kernel, TargetKernel, walk
 from wellcal.kernels.targets import Delta, Gaussian
@@ -182,7 +186,24 @@ class ElementPlan:
 
 
 @dataclass(frozen=True)
-class GridPlan(FinitePlan):
+class _FinitePlan:
+    """A plan that knows coordinates of predictions and targets, whose bilinear form is a matrix product."""
+
+    def form(self, left: Rows, right: Rows) -> FiniteForm:
+        """Return the matrix product."""
+        raise NotImplementedError
+
+    def coordinates(self, side: Side) -> Array:
+        """Return coordinates ``(n, M)`` of predictions or targets."""
+        raise NotImplementedError
+
+    def rows(self, measure: SignedSum) -> WeightRows:
+        """Return coordinates of a measure."""
+        return self.form(None, None).rows(signed_sum(measure, self.coordinates))
+
+
+@dataclass(frozen=True)
+class GridPlan(_FinitePlan):
     """A finite set on which all measures of the problem live: a matrix product of weights.
 
     Attributes
@@ -196,14 +217,55 @@ class GridPlan(FinitePlan):
     grid: NDArray
     gram: Array | None
 
-    def finite_form(self) -> FiniteForm:
+    def form(self, left: Rows, right: Rows) -> FiniteForm:
         return FiniteForm(self.gram, len(self.grid))
 
     def coordinates(self, side: Side) -> Array:
-        """Weights of predictions or targets on the grid."""
         if isinstance(side, Targets):
             return one_hot(side, self.grid)
         return weighted_sum(side, lambda family: grid_probabilities(family, self.grid))
+
+
+@dataclass(frozen=True)
+class FeaturePlan(_FinitePlan):
+    """Mean features of a Gaussian kernel: a matrix product, however many components there are.
+
+    Attributes
+    ----------
+    elements, features
+        What predictions consist of, and the features.
+    """
+
+    elements: ElementPlan
+    features: FeatureGrid | Pivots
+
+    def form(self, left: Rows, right: Rows) -> FiniteForm:
+        return FiniteForm(None, self.features.size)
+
+    def coordinates(self, side: Side) -> Array:
+        if isinstance(side, Targets):
+            return mean_features(self.features, target_components(side))
+        return weighted_sum(side, self._of_family)
+
+    def _of_family(self, family: Predictions) -> Array:
+        """Return mean features of a batch, which keeps them for other kernels."""
+
+        def compute() -> Array:
+            parts = self.elements.of_family(family)
+            return in_order([(rows, mean_features(self.features, part)) for rows, part in parts])
+
+        if family.ops.differentiable:
+            return compute()
+        atoms, features = self.elements.atoms, self.features
+        lines = features.centres if isinstance(features, FeatureGrid) else (features.points,)
+        origin = features.origin if isinstance(features, FeatureGrid) else None
+        rules = () if atoms is None else (*atoms.rules, LOWERINGS.find(type(family)))
+        places = (features.lengthscale, origin, *(line.tobytes() for line in lines))
+        key = (places, self.elements.lowered, *rules)
+        return _mean_features.get(family, key, compute)
+
+
+_mean_features: Memo[Array] = Memo()
 
 
 def check_expectations(expectations: object) -> None:
@@ -310,6 +372,10 @@ def _contains_delta(kernel: Kernel) -> bool:
 # -- features --------------------------------------------------------------------------------
 
 _MANY_COMPONENTS = 4  # for each case: from here on features are cheaper than pairs of components
+_MOST_COORDINATES = 4  # of vectors for which features are tried
+_MOST_IN_A_PLANE = 3136  # features: with more, pairs of fewer atoms take less time
+_ATOMS = 1024
+_MOST_ENTRIES, _FEW_ENTRIES = 200_000_000, 20_000_000  # of the array of features: 1.6 GB, and a tenth of it
 
 
 def _feature_plan(
@@ -326,7 +392,7 @@ def _feature_plan(
     dimension = dimension_of(families[0])
     if type(kernel) is not Gaussian or not isinstance(kernel.lengthscale, float) or not present:
         return None
-    if dimension > (MAX_DIMENSION if lowered else 2):
+    if dimension > (_MOST_COORDINATES if lowered else 2):
         return None
     sizes = [_component_count(side) for side in sides if not isinstance(side, Targets)]
     if not lowered and not many and max(sizes, default=1) < _MANY_COMPONENTS:
@@ -341,13 +407,60 @@ def _feature_plan(
     def draft(atoms: int) -> ElementPlan:
         return ElementPlan(kernel, dimension, lowered | rest, AtomChoice(options, atoms, FOR_FEATURES))
 
-    found = by_features(draft, kernel.lengthscale, sides, present, options, exact=not lowered)
-    if found is None:
+    exact = not lowered
+    # More atoms where they only make features; all libraries must decide alike, so that they have the same.
+    many_atoms = options == _DEFAULT and dimension < 3
+    elements = draft(_ATOMS if many_atoms else options.for_vectors)
+    features, left_out = None, 0.0
+    if dimension <= 2:
+        cases = max(map(_length_of, sides))
+        largest = MOST_FEATURES if dimension == 1 else _MOST_IN_A_PLANE
+        most = min(largest, max(256, _MOST_ENTRIES // cases))
+        if dimension == 1 and not exact:
+            most = max(most, min(16 * MOST_FEATURES, _FEW_ENTRIES // cases))
+        parts = [part for side in sides for part in _all_components(elements, side)]
+        features, left_out = needed_features(kernel.lengthscale, parts, most, exact=exact) or (None, 0.0)
+    if (
+        features is None
+        and dimension > 1
+        and lowered
+        and rest <= lowered
+        and all(is_numpy(f.xp) for f in families)
+    ):
+        elements = draft(options.for_vectors)
+        features = _pivots(elements, kernel.lengthscale, sides)
+    if features is None:
         return None
-    features, left_out = found
-    features.elements.note([f for f in present if type(f) in lowered | rest], notes, left_out)
-    notes.add_rule(kernel, f" by {features.features.size} features, exact to 1e-13")
-    return features
+    found = FeaturePlan(elements, features)
+    elements.note([f for f in present if type(f) in lowered | rest], notes, left_out)
+    notes.add_rule(kernel, f" by {features.size} features, exact to 1e-13")
+    return found
+
+
+def _length_of(side: Side) -> int:
+    return len(side.predictions if isinstance(side, Targets) else side)
+
+
+def _all_components(elements: ElementPlan, side: Side) -> list[Components]:
+    if isinstance(side, Targets):
+        return [target_components(side)]
+    return [part for family, _ in components_of(side) for _, part in elements.of_family(family)]
+
+
+def _pivots(elements: ElementPlan, lengthscale: float, sides: list[Side]) -> Pivots | None:
+    """Return features of vectors in NumPy that are spanned by some of the atoms and targets."""
+    atoms: list[tuple[NDArray, NDArray | None]] = []
+    targets: list[NDArray] = []
+    for side in sides:
+        for part in _all_components(elements, side):
+            if part.kind is not Points:
+                return None
+            points = np.asarray(point_array(cast("Points", part.element)))
+            if isinstance(side, Targets):
+                targets.append(points[:, 0])
+            else:
+                atoms.append((points, None if isinstance(part.weights, float) else part.weights))
+    return spanning_pivots(lengthscale, atoms, targets)
 
 
 def _component_count(predictions: Predictions) -> int:

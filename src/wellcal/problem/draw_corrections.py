@@ -12,8 +12,7 @@ from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import ElementForm, Form, matching
 from wellcal.expectations.decompose import components_of, dimension_of, elementary_components, reshaped
-from wellcal.expectations.feature_plan import FeaturePlan
-from wellcal.expectations.plans import plan
+from wellcal.expectations.plans import FeaturePlan, plan
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel, Scale
 from wellcal.predictions import Predictions, Samples

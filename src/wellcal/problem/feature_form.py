@@ -10,32 +10,25 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from operator import is_
 from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.chunks import Chunk
-from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_torch, namespace, take_rows
+from wellcal._arrays.namespaces import is_numpy, is_torch, namespace
 from wellcal._arrays.rows import Rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows
-from wellcal.expectations.compression import Compressed, compressed, effort, rank_of_some, with_likely_rank
-from wellcal.expectations.differences import FeatureSource, source_of
+from wellcal.expectations.embedding import embed, features_of
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.expectations.separable import by_products
 from wellcal.problem.problem import Problem, Term, TermRows
-from wellcal.problem.weights import WeightedForm, WeightedRows
 
 FEWEST = 1000
 """Cases from which features are looked for: below, finding them takes longer than all pairs do."""
 
 _FEWEST_PAIRS = 8.0  # of a case, whose features take as long as a hundred evaluations
-_FOR_THE_MEAN = 256  # cases
-_OF_A_CLOSED_FORM, _OF_A_PRODUCT = 0.75, 0.4  # shares of their time that features save, as a rule
-_LARGE = 2048  # features, as there are in a plane
-_IN_A_PLANE = 4.0  # evaluations of a product that take as long as one of a closed form between measures there
-_TERMS = 16.0  # of a matrix product that take as long as one evaluation
 
 
 @dataclass(frozen=True)
@@ -148,31 +141,34 @@ def in_products(problem: Problem, *, tensors: bool = False) -> Problem | None:
 
 
 def differentiable_features(problem: Problem, most: int) -> Problem | None:
-    """The problem with features of all cases as they come, for tensors whose gradients flow through them.
+    """Return the problem with features of all cases as they come: gradients flow through those of tensors.
 
     None where targets or predictions have no finite features, or these have more than `most` entries.
     """
     if not _allowed.features or not is_torch(problem.xp):
         return None
+
+    def whole(form: Form, rows: Rows) -> tuple[FiniteForm, WeightRows] | None:
+        features = features_of(form, rows)
+        if features is None or features.size * features.n > most:
+            return None
+        return FiniteForm(None, features.size), WeightRows(features.of(slice(0, features.n)))
+
     terms: list[Term] = []
     rows: list[TermRows] = []
     for term, own in zip(problem.terms, problem.rows, strict=True):
-        source = _source(term.on_targets, own.on_targets)
-        if source is None or source.size * source.n > most:
+        found = whole(term.on_targets, own.on_targets)
+        if found is None:
             return None
-        features = source.of(slice(0, source.n))
-        term = replace(term, on_targets=FiniteForm(None, source.size))
-        own = own._replace(on_targets=WeightRows(features))
+        term, own = replace(term, on_targets=found[0]), own._replace(on_targets=found[1])
         form = term.on_predictions
         if isinstance(form, ExpDistanceForm) and isinstance(form.inner, MeanDiscrepancy):
-            distance, inner = form.inner, cast("NormedRows", own.on_predictions)
-            source = source_of(distance.form, inner.inner)
-            if source is None or source.size * source.n > most:
+            normed = cast("NormedRows", own.on_predictions)
+            found = whole(form.inner.form, normed.inner)
+            if found is None:
                 return None
-            found = NormedRows(inner.norm, WeightRows(source.of(slice(0, source.n))))
-            nearer = replace(distance, form=FiniteForm(None, source.size))
-            term = replace(term, on_predictions=replace(form, inner=nearer))
-            own = own._replace(on_predictions=found)
+            term = replace(term, on_predictions=replace(form, inner=replace(form.inner, form=found[0])))
+            own = own._replace(on_predictions=NormedRows(normed.norm, found[1]))
         terms.append(term)
         rows.append(own)
     return replace(problem, terms=tuple(terms), rows=tuple(rows))
@@ -186,86 +182,28 @@ def known_features(problem: Problem) -> FeatureProblem | None:
 def _find(problem: Problem, pairs: float) -> FeatureProblem | None:
     terms: list[Term] = []
     rows: list[TermRows] = []
-    size, lost, changed = 0, 0.0, False
+    size, lost = 0, 0.0
     for term, own in zip(problem.terms, problem.rows, strict=True):
+        form = term.on_targets
         products = None
-        if (
-            isinstance(term.on_targets, ElementForm)
-            and is_numpy(problem.xp)
-            and term.on_targets.dimension > 1
-        ):
-            products = by_products(term.on_targets, own.on_targets)
-        found = _on_targets(term.on_targets, own.on_targets, pairs) if products is None else None
-        nearer = _on_predictions(term.on_predictions, own.on_predictions, pairs)
-        if found is not None:
-            term, own = replace(term, on_targets=found[0]), own._replace(on_targets=found[1])
-            size, lost, changed = max(size, found[0].size), max(lost, found[2]), True
-        elif products is not None:
+        if isinstance(form, ElementForm) and form.dimension > 1 and is_numpy(problem.xp):
+            products = by_products(form, own.on_targets)
+        if products is not None:
             term, own = replace(term, on_targets=products[0]), own._replace(on_targets=products[1])
-            changed = True
+        elif (embedding := embed(form, own.on_targets, pairs)) is not None:
+            width = int(embedding.values.shape[1])
+            term = replace(term, on_targets=FiniteForm(None, width))
+            own = own._replace(on_targets=WeightRows(embedding.values))
+            size, lost = max(size, width), max(lost, embedding.lost)
+        nearer = _on_predictions(term.on_predictions, own.on_predictions, pairs)
         if nearer is not None:
             term, own = replace(term, on_predictions=nearer[0]), own._replace(on_predictions=nearer[1])
-            lost, changed = max(lost, nearer[2]), True
+            lost = max(lost, nearer[2])
         terms.append(term)
         rows.append(own)
-    if not changed:
+    if all(map(is_, terms, problem.terms)):
         return None
     return FeatureProblem(replace(problem, terms=tuple(terms), rows=tuple(rows)), size, lost)
-
-
-def _on_targets(form: Form, rows: Rows, pairs: float) -> tuple[FiniteForm, WeightRows, float] | None:
-    """The pairing as a product of differences, where that is quicker for so many pairs."""
-    source = _source(form, rows)
-    if source is None or not _promises(source, form, pairs):
-        return None
-    found = compressed(source)
-    if not _shortens(found, form, source):
-        return None
-    return FiniteForm(None, found.values.shape[1]), WeightRows(found.values), found.lost
-
-
-def _promises(source: FeatureSource, form: Form, pairs: float) -> bool:
-    """Whether making features takes less time than they are likely to save."""
-    saved = (_OF_A_PRODUCT if isinstance(form, FiniteForm) else _OF_A_CLOSED_FORM) * pairs
-    if source.size <= _LARGE:
-        if effort(source) >= saved * _cost(form):
-            return False
-        # Some cases tell whether all of them have too many directions, as sharp predictions do.
-        return source.size / _TERMS < _cost(form) or rank_of_some(source) / _TERMS < _cost(form)
-    # They are worth it only if they are few in the end, and a look at that is worth it only for many pairs.
-    cost = _cost(form) if isinstance(form, FiniteForm) else _IN_A_PLANE * _cost(form)
-    if source.n * (source.each + source.size / _TERMS) > saved * cost:
-        return False
-    known = with_likely_rank(source)
-    assert known.rank is not None
-    return known.rank / _TERMS < 0.5 * cost and effort(known) < saved * cost
-
-
-def _shortens(found: Compressed, form: Form, source: FeatureSource) -> bool:
-    """Whether the product takes less time than the form."""
-    slow = source.size > _LARGE and not isinstance(form, FiniteForm)
-    return found.values.shape[1] / _TERMS < _cost(form) * (_IN_A_PLANE if slow else 1.0)
-
-
-def _cost(form: Form) -> float:
-    if not isinstance(form, FiniteForm):
-        return form.cost.evaluations
-    return form.size / _TERMS
-
-
-def _source(form: Form, rows: Rows) -> FeatureSource | None:
-    if not isinstance(form, WeightedForm):
-        return source_of(form, rows)
-    weighted = cast("WeightedRows", rows)
-    inner = _source(form.inner, weighted.inner)
-    if inner is None:
-        return None
-    weights, plain = weighted.weights, inner
-
-    def of(cases: Chunk | NDArray) -> Array:
-        return take_rows(weights, cases)[:, None] * plain.of(cases)
-
-    return replace(plain, of=of)
 
 
 def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, Rows, float] | None:
@@ -275,20 +213,9 @@ def _on_predictions(form: Form | None, rows: Rows, pairs: float) -> tuple[Form, 
     distance = form.inner
     if not isinstance(distance, MeanDiscrepancy):
         return None
-    source = source_of(distance.form, cast("NormedRows", rows).inner)
-    if source is None or not _promises(source, distance.form, pairs):
+    found = embed(distance.form, cast("NormedRows", rows).inner, pairs, centred=True)
+    if found is None:
         return None
-    plain = source
-    some: NDArray = np.unique(np.linspace(0, source.n - 1, _FOR_THE_MEAN).astype(int))
-    centre: Array = plain.of(some).mean(axis=0)
-
-    def about_the_mean(cases: Chunk | NDArray) -> Array:
-        return plain.of(cases) - centre
-
-    found = compressed(replace(plain, of=about_the_mean))
-    if not _shortens(found, distance.form, source):
-        return None
-    xp = namespace(found.values)
-    norms = xp.sum(found.values**2, axis=1)
-    nearer = replace(distance, form=FiniteForm(None, found.values.shape[1]))
+    norms = namespace(found.values).sum(found.values**2, axis=1)
+    nearer = replace(distance, form=FiniteForm(None, int(found.values.shape[1])))
     return replace(form, inner=nearer), NormedRows(norms, WeightRows(found.values)), found.lost

@@ -25,9 +25,8 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal._arrays.ops import Ops
-from wellcal._arrays.rows import Rows, first_array
-from wellcal.expectations.bilinear import Cost, Form
+from wellcal._arrays.rows import first_array
+from wellcal.expectations.bilinear import WeightedForm, WeightedRows
 from wellcal.problem.problem import Problem, Term, TermRows
 
 
@@ -72,29 +71,6 @@ def check_weights(weights: object, n: int, like: Array, *, at_least: int = 1, re
         return array
     # Only their ratios matter; products of weights near 1 do not overflow.
     return array / stop_gradient(namespace(array).max(array))
-
-
-class WeightedRows(NamedTuple):
-    """Rows of weighted measures."""
-
-    weights: Array
-    inner: Rows
-
-
-@dataclass(frozen=True)
-class WeightedForm:
-    """A form between weighted measures: ``w_i w_j`` times another."""
-
-    inner: Form
-
-    @property
-    def cost(self) -> Cost:
-        """That of the other form."""
-        return self.inner.cost
-
-    def __call__(self, ops: Ops, a: WeightedRows, b: WeightedRows) -> Array:
-        """Return values of all pairs of rows."""
-        return a.weights[..., :, None] * b.weights[..., None, :] * self.inner(ops, a.inner, b.inner)
 
 
 def weighted_problem(problem: Problem, weights: Array) -> Problem:

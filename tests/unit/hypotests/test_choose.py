@@ -210,7 +210,7 @@ def test_cheaper_methods_are_chosen_without_targets_too(
         monkeypatch.setattr(wc.Samples, "draw", Predictions.draw)
     targets = (draws[:, 0], 1e5 * draws[:, 1])
     setups = [make_setup(y, pred, expectations=wc.Lowering(nodes=8)) for y in targets]
-    assert setups[0].problem.cost.entries != setups[1].problem.cost.entries
+    assert setups[0].problem.cost.evaluations != setups[1].problem.cost.evaluations
     for budget in (1e3, 2e4, 1e5, 1e9):
         monkeypatch.setattr(choose, "TRIANGLE_BUDGET", budget)
         first, second = (choose.choose(setup) for setup in setups)

@@ -11,10 +11,9 @@ from wellcal._arrays.chunks import Chunk, budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.decompose import Targets
-from wellcal.expectations.feature_plan import FeaturePlan
-from wellcal.expectations.gaussian_features import FeatureGrid
+from wellcal.expectations.features import FeatureGrid
 from wellcal.expectations.grids import grid_positions
-from wellcal.expectations.plans import GridPlan, Plan
+from wellcal.expectations.plans import FeaturePlan, GridPlan, Plan
 from wellcal.predictions import Predictions
 
 KEPT = 2  # temporary arrays that the kernel matrix on predictions may fill, to be kept between sets

@@ -27,11 +27,10 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines import Engine
 from wellcal.expectations.bilinear import ElementForm, Prepared
 from wellcal.expectations.decompose import Side, Targets
-from wellcal.expectations.feature_plan import FeaturePlan
-from wellcal.expectations.gaussian_features import FeatureGrid
+from wellcal.expectations.features import FeatureGrid
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.expectations.plans import ElementPlan, GridPlan, Plan, plan
+from wellcal.expectations.plans import ElementPlan, FeaturePlan, GridPlan, Plan, plan
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
 from wellcal.measures.target_sets.feature_terms import (
