@@ -25,9 +25,10 @@ import subprocess
 import sys
 import tempfile
 import tokenize
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,20 @@ class Mutant:
     """One error in one expression of a file."""
 
     path: Path
-    line: int
-    kind: str
     place: tuple[int, int, int, int]
-    text: str
+    before: ast.expr = field(compare=False, repr=False)
+    after: ast.expr = field(compare=False, repr=False)
+
+    @property
+    def line(self) -> int:
+        """Line in which the expression begins."""
+        return self.place[0]
+
+    @property
+    def kind(self) -> str:
+        """What is changed, for people."""
+        before, after = (ast.unparse(node)[:40] for node in (self.before, self.after))
+        return f"{type(self.before).__name__}: {before} -> {after}"
 
     @property
     def room(self) -> str:
@@ -94,7 +105,7 @@ class Mutant:
         lines = source.encode().splitlines(keepends=True)  # columns of `ast` count bytes
         before = b"".join(lines[: first - 1]) + lines[first - 1][:start]
         after = lines[last - 1][end:] + b"".join(lines[last:])
-        return (before + self.text.encode() + after).decode()
+        return (before + f"({ast.unparse(self.after)})".encode() + after).decode()
 
 
 def room_of(path: Path) -> str:
@@ -150,8 +161,7 @@ def mutants_of(path: Path, root: Path = ROOT) -> Iterator[Mutant]:
                 if other is None or place in seen:
                     continue
                 seen.add(place)
-                kind = f"{type(node).__name__}: {ast.unparse(node)[:40]} -> {ast.unparse(other)[:40]}"
-                yield Mutant(path, node.lineno, kind, place, f"({ast.unparse(other)})")
+                yield Mutant(path, place, node, other)
 
 
 def code_lines(path: Path) -> int:
@@ -168,21 +178,28 @@ def code_lines(path: Path) -> int:
     return len({line for t in tokens if t.type not in skipped for line in range(t.start[0], t.end[0] + 1)})
 
 
+@cache
+def places(root: Path = ROOT) -> tuple[dict[str, int], dict[str, list[Mutant]]]:
+    """Return code lines by room, and all mutants by room."""
+    sizes: Counter[str] = Counter()
+    mutants: dict[str, list[Mutant]] = defaultdict(list)
+    for path in sorted(path.relative_to(root) for path in (root / SOURCE).rglob("*.py")):
+        sizes[room_of(path)] += code_lines(root / path)
+        mutants[room_of(path)] += mutants_of(path, root)
+    return sizes, mutants
+
+
 def chosen(count: int, seed: int, root: Path = ROOT) -> list[Mutant]:
     """Return the mutants of a seed: rooms by size, by largest remainder, then uniformly within a room."""
-    files = sorted(path.relative_to(root) for path in (root / SOURCE).rglob("*.py"))
-    sizes: Counter[str] = Counter()
-    for path in files:
-        sizes[room_of(path)] += code_lines(root / path)
-    exact = {room: count * size / sizes.total() for room, size in sizes.items()}
+    sizes, mutants = places(root)
+    exact = {room: count * size / sum(sizes.values()) for room, size in sizes.items()}
     shares = {room: int(value) for room, value in exact.items()}
     for room in sorted(exact, key=lambda r: shares[r] - exact[r])[: count - sum(shares.values())]:
         shares[room] += 1
     random_state = random.Random(seed)
     out: list[Mutant] = []
     for room in sorted(shares):
-        places = [mutant for path in files if room_of(path) == room for mutant in mutants_of(path, root)]
-        out += random_state.sample(places, min(shares[room], len(places)))
+        out += random_state.sample(mutants[room], min(shares[room], len(mutants[room])))
     return out
 
 
