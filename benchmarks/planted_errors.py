@@ -14,6 +14,11 @@ Branch coverage by room and the caught mutants go into RESULTS.md, the mutants i
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    from wellcal.__main__ import run_module
+
+    run_module("benchmarks.planted_errors")
+
 import argparse
 import ast
 import csv
@@ -388,7 +393,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_outcomes(outcomes, Path(__file__).with_name("planted_errors.csv"))
     print(section.body)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
