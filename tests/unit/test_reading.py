@@ -32,7 +32,7 @@ from wellcal.reading import (
 )
 from wellcal.reading.cases import found_columns
 from wellcal.reading.sizes import FileSize, file_size
-from wellcal.reading.writing import with_columns, write_table
+from wellcal.reading.writing import prediction_columns, with_columns, write_table
 
 N = 7
 TABLE = pa.table(
@@ -459,7 +459,7 @@ def test_a_column_of_lists_is_written_as_one(tmp_path: Path) -> None:
     table = pa.table({"y": [0.5, 1.5], "draws": [[0.0, 1.0], [1.0, 2.0]]})
     pq.write_table(table, tmp_path / "draws.parquet")
     cases = read_models(tmp_path / "draws.parquet", models={"a": {"samples": "draws"}})
-    columns = cases.readings["a"].written(wc.Samples(cases.models["a"].values + 1.0, axis=1))
+    columns = prediction_columns(cases.readings["a"], wc.Samples(cases.models["a"].values + 1.0, axis=1))
     made = with_columns(cases.frame, columns)
     write_table(made, tmp_path / "out.parquet")
     assert read_table(tmp_path / "out.parquet")["draws"].to_pylist() == [[1.0, 2.0], [2.0, 3.0]]
@@ -481,7 +481,7 @@ def test_numbers_for_all_rows_are_written_beside_what_is_there() -> None:
     parts = [{"normal": ("a", 1.0)}, {"normal": ("b", 2.0)}]
     _, found = found_columns(Table(table), "y", {"mixture": parts})
     normals = [wc.Normal([5.0], [7.0]), wc.Normal([6.0], [8.0])]
-    columns = found.written(wc.Mixture(normals), table.column_names)
+    columns = prediction_columns(found, wc.Mixture(normals), table.column_names)
     wanted = {"y": [0.5], "a": [5.0], "b": [6.0], "scale": ["wide"], "scale_2": [7.0], "scale_3": [8.0]}
     assert with_columns(table, columns).to_pydict() == wanted
 

@@ -47,7 +47,7 @@ def test_what_rounding_left_outside_is_shown(tiny: float) -> None:
 def test_columns_beside_probabilities_are_told_from_these(library: Any) -> None:
     for further in ({"id": np.arange(N)}, {"label": NAMES.tolist()}):
         frame = library({**further, "no": BOTH[:, 0], "yes": P})
-        assert refusal(NAMES, frame).endswith("name those that are: as_predictions(frame, probs=[...])")
+        assert "say which columns are what, such as probs=['no', 'yes']" in refusal(NAMES, frame)
         named = wc.as_predictions(frame, probs=["no", "yes"])
         assert float(wc.nll(NAMES, named)) == pytest.approx(float(wc.nll(HAPPENED, P)), rel=1e-12)
 

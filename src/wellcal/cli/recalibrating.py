@@ -38,7 +38,7 @@ def run(
     """Recalibrate."""
     from wellcal._arrays.files import check_suffix
     from wellcal.measures.presentation import text_rows
-    from wellcal.reading.writing import with_columns, write_table, written_format
+    from wellcal.reading.writing import prediction_columns, with_columns, write_table, written_format
     from wellcal.recalibration import cross_fit
 
     passed_on, to_text = "inferred", out is not None and written_format(out) in ("csv", "tsv")
@@ -53,7 +53,7 @@ def run(
     )
     wrote: list[tuple[str, str]] = []
     if out is not None:
-        columns = cases.readings[name].written(found.predictions, cases.frame.column_names)
+        columns = prediction_columns(cases.readings[name], found.predictions, cases.frame.column_names)
         are_kept = to_text and (passed_on == "written" or cases.y.dtype.kind not in "iuf")
         write_table(with_columns(cases.frame, {**(cases.written if are_kept else {}), **columns}), out)
         wrote.append(("written", f"{out}: recalibrated {_listed(columns)}, each case without its own target"))

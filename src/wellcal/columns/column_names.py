@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
 from typing import Any, cast
@@ -76,18 +75,6 @@ def labels_like(classes: Any, targets: NDArray | None) -> Any:
     listed = cast("Sequence[Any]", classes) if issubclass(type(classes), (list, tuple)) else [None]
     texts = targets is not None and all(isinstance(name, str) for name in listed)
     return class_labels(listed, targets) if texts else classes
-
-
-def free_name(name: str, taken: Sequence[str]) -> str:
-    """Return `name`, with a number after it if it is taken.
-
-    Examples
-    --------
-    >>> free_name("scale", ["y"]), free_name("scale", ["y", "scale"])
-    ('scale', 'scale_2')
-    """
-    numbered = (f"{name}_{k}" for k in itertools.count(2))
-    return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
 
 def level_of(name: str) -> float | None:

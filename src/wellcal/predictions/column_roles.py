@@ -20,7 +20,7 @@ from wellcal._arrays.checks import check_rows, one_of
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.parameters import is_number
 from wellcal._arrays.row_errors import retell
-from wellcal.columns.column_names import class_labels, free_name, labels_like, levels
+from wellcal.columns.column_names import class_labels, labels_like, levels
 from wellcal.columns.frames import Table, shown_names
 from wellcal.columns.selection import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
@@ -220,42 +220,6 @@ class ColumnReading:
         if spec.ndim == 2:
             return with_sum_one(rows, name) if self.rounded and spec.named == "classes" else rows
         return _matrices(rows, len(self.vectors.names) if self.vectors else 1, f"{self.role.keyword}, {name}")
-
-    def written(self, pred: Predictions, taken: Sequence[str] = ()) -> dict[str, NDArray]:
-        """Return columns that hold `pred`, by name, from which `batch` would read these predictions.
-
-        A parameter that was one number for all rows becomes a column of its own name, with a number after it
-        if that is `taken` by a column that holds something else.
-
-        Examples
-        --------
-        >>> import wellcal as wc
-        >>> reading = resolve(["y", "m"], "normal", ("m", 2.0))
-        >>> {name: x.tolist() for name, x in reading.written(wc.Normal([0.5], [3.0])).items()}
-        {'m': [0.5], 'scale': [3.0]}
-        >>> list(reading.written(wc.Normal([0.5], [3.0]), ["y", "m", "scale"]))
-        ['m', 'scale_2']
-        """
-        columns: dict[str, NDArray] = {}
-        batch: Any = pred
-        for part, component in zip(self.parts, getattr(batch, "components", ()), strict=bool(self.parts)):
-            columns |= part.written(component, [*taken, *columns])
-        fields_of = {spec.called or name: name for name, spec in self.role.family.parameter_fields.items()}
-        for name, source in self.sources.items():
-            values = np.asarray(getattr(batch, fields_of[name]), dtype=np.float64)
-            if isinstance(source, Selection):
-                names = source.names
-            elif values.ndim == 1 or self.vectors is None:
-                names = (free_name(name, taken),)
-            else:
-                names = tuple(free_name(f"{name}_{part}", taken) for part in self.vectors.parts)
-            if values.ndim == 3 and len(names) < values.shape[1] ** 2:
-                low = np.tril_indices(values.shape[1])
-                values = values[:, low[0], low[1]]
-            flat = values.reshape(len(values), -1)
-            each = zip(names, flat.T, strict=True) if len(names) == flat.shape[1] else [(names[0], values)]
-            columns |= dict(each)
-        return columns
 
 
 def only_role(roles: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,35 +139,9 @@ def target_columns(table: Table) -> str | tuple[str, ...]:
     )
 
 
-def proposed_role(frame: object) -> str:
-    """Return the role that names of columns suggest, and how to give it; "" if they say nothing.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> proposed_role(pd.DataFrame({"mu": [0.0], "sigma": [1.0]}))
-    "[normal: loc = mu, scale = sigma], which is as_predictions(frame, normal=('mu', 'sigma'))"
-    """
-    try:
-        table = Table(frame)
-    except (ImportError, TypeError, ValueError):
-        return ""
-    return "; or ".join(
-        f"[{reading.words()}], which is as_predictions(frame, {_argument(roles)})"
-        for vectors in (False, True)
-        for roles, reading in _readings(table, table.names, vectors)
-        if "probs" not in roles or len(reading.columns) < len(table.names)  # else it was read as that
-    )
-
-
 def _argument(roles: Mapping[str, Any]) -> str:
-    """Write a role as an argument; draws ``s_0`` to ``s_9`` as a range."""
     ((keyword, value),) = roles.items()
-    if issubclass(type(value), list) and len(value) > 2:
-        text = f"{value[0]}:{value[-1]}"
-        with suppress(ValueError):
-            value = text if list(select(value, text, keyword).names) == value else value
-    return f"{keyword}={value!r}"
+    return f"{keyword}={reprlib.repr(value)}"
 
 
 # -- by names ------------------------------------------------------------------------------------------

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from wellcal._arrays.files import check_suffix, naming, write_whole
 from wellcal._arrays.namespaces import NDArray
+from wellcal.columns.selection import Selection
+from wellcal.predictions.base import Predictions
+from wellcal.predictions.column_roles import ColumnReading
 from wellcal.reading.errors import library
 from wellcal.reading.sources import SUFFIXES
 
@@ -143,3 +147,48 @@ def with_columns(table: Any, columns: Mapping[str, NDArray]) -> Any:
         fields[place : place + 1] = [pyarrow.field(name, array.type)]
         arrays[place : place + 1] = [array]
     return pyarrow.Table.from_arrays(arrays, schema=pyarrow.schema(fields, metadata=table.schema.metadata))
+
+
+def prediction_columns(
+    reading: ColumnReading, pred: Predictions, taken: Sequence[str] = ()
+) -> dict[str, NDArray]:
+    """Return columns that hold `pred`, by name, from which `reading` would read these predictions.
+
+    A parameter that was one number for all rows becomes a column of its own name, with a number after it if
+    that is `taken` by a column that holds something else.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> from wellcal.predictions.column_roles import resolve
+    >>> reading = resolve(["y", "m"], "normal", ("m", 2.0))
+    >>> {name: x.tolist() for name, x in prediction_columns(reading, wc.Normal([0.5], [3.0])).items()}
+    {'m': [0.5], 'scale': [3.0]}
+    >>> list(prediction_columns(reading, wc.Normal([0.5], [3.0]), ["y", "m", "scale"]))
+    ['m', 'scale_2']
+    """
+    columns: dict[str, NDArray] = {}
+    batch: Any = pred
+    for part, component in zip(reading.parts, getattr(batch, "components", ()), strict=bool(reading.parts)):
+        columns |= prediction_columns(part, component, [*taken, *columns])
+    fields_of = {spec.called or name: name for name, spec in reading.role.family.parameter_fields.items()}
+    for name, source in reading.sources.items():
+        values = np.asarray(getattr(batch, fields_of[name]), dtype=np.float64)
+        if isinstance(source, Selection):
+            names = source.names
+        elif values.ndim == 1 or reading.vectors is None:
+            names = (_free_name(name, taken),)
+        else:
+            names = tuple(_free_name(f"{name}_{part}", taken) for part in reading.vectors.parts)
+        if values.ndim == 3 and len(names) < values.shape[1] ** 2:
+            low = np.tril_indices(values.shape[1])
+            values = values[:, low[0], low[1]]
+        flat = values.reshape(len(values), -1)
+        each = zip(names, flat.T, strict=True) if len(names) == flat.shape[1] else [(names[0], values)]
+        columns |= dict(each)
+    return columns
+
+
+def _free_name(name: str, taken: Sequence[str]) -> str:
+    numbered = (f"{name}_{k}" for k in itertools.count(2))
+    return next(free for free in itertools.chain([name], numbered) if free not in taken)

@@ -14,10 +14,16 @@ from wellcal._arrays.row_errors import retell
 from wellcal.columns.frames import is_frame
 from wellcal.columns.labels import labels_of
 from wellcal.predictions.adapters.registry import ADAPTERS, converted
-from wellcal.predictions.adapters.scipy_stats import ENSEMBLE, ScipyContinuous, check_single, stack_frozen
+from wellcal.predictions.adapters.scipy_stats import ScipyContinuous
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.batches import concatenate
 from wellcal.predictions.class_names import column_names
+
+_ENSEMBLE = "an ensemble is wc.Mixture([wc.as_predictions(member) for member in members])"
+_NO_ROLE = (
+    "a data frame without a role holds a column of probabilities for each class and nothing else: say which "
+    "columns are what, such as probs=['no', 'yes'] or normal=('mu', 'sigma')"
+)
 
 
 def is_table(obj: object) -> bool:
@@ -65,16 +71,7 @@ def _from_frame(frame: Any) -> Predictions:
         named = column_names(frame) is not None or labels_of(frame) is not None
         return wp.Categorical(frame if named else plain_array(frame, "predictions"))
     except (TypeError, ValueError) as error:
-        from wellcal.predictions.role_inference import proposed_role  # imports all families
-
-        role = proposed_role(frame)
-        if not role:
-            remedy = "if not all columns are classes, name those that are: as_predictions(frame, probs=[...])"
-            retell(error, more=remedy)
-        raise ValueError(
-            "a data frame without a role must have a column of probabilities for each class; the columns "
-            f"look like {role}"
-        ) from error
+        retell(error, more=_NO_ROLE)
 
 
 def from_pair(pair: tuple[Any, ...]) -> Predictions:
@@ -85,7 +82,7 @@ def from_pair(pair: tuple[Any, ...]) -> Predictions:
         )
     adapters = [ADAPTERS.find(part) for part in pair if not isinstance(part, Predictions)]
     if len(adapters) < len(pair) or any(adapter is not None and adapter.in_lists for adapter in adapters):
-        raise TypeError(f"a tuple of predictions is (mu, sigma), found distributions in it; {ENSEMBLE}")
+        raise TypeError(f"a tuple of predictions is (mu, sigma), found distributions in it; {_ENSEMBLE}")
     mu, sigma = plain_array(pair[0], "mu"), plain_array(pair[1], "sigma")
     given = tuple(mu.shape), tuple(sigma.shape)
     if mu.ndim == 0 and sigma.ndim in (1, 2):
@@ -130,12 +127,10 @@ def from_list(items: list[Any]) -> Predictions:
         if adapter is None or not adapter.in_lists:
             kind = type(item).__name__
             raise TypeError(f"item {position} of the list is of type {kind}; give {ADAPTERS.understood()}")
-    stacked = stack_frozen(items)
-    if stacked is not None:
-        return stacked
     batches = {f"item {position}": converted(item) for position, item in enumerate(items)}
-    for position, batch in enumerate(batches.values()):
-        check_single(len(batch), position)
+    for name, batch in batches.items():
+        if len(batch) != 1:
+            raise ValueError(f"{name} of the list is a batch of {len(batch)} distributions; {_ENSEMBLE}")
     if len(batches) > 1 and all(isinstance(batch, ScipyContinuous) for batch in batches.values()):
         raise TypeError("these distributions cannot be joined; give one whose parameters are arrays")
     return concatenate(list(batches.values()), list(batches), "distributions in a list")

@@ -25,7 +25,6 @@ _SMALLEST_LEVEL = 2.0**-54  # below all positive uniform draws: a level of exact
 
 _DRAW = "draw from it and give wc.Samples(values) with values of shape (n, S), or (n, S, d) for vectors"
 
-ENSEMBLE = "an ensemble is wc.Mixture([wc.as_predictions(member) for member in members])"
 
 Columns = dict[str, NDArray]
 
@@ -64,41 +63,12 @@ def _no_family(name: str) -> TypeError:
 # -- older infrastructure ------------------------------------------------------------------------------
 
 
-def stack_frozen(items: list[Any]) -> Predictions | None:
-    """Convert a list of single frozen distributions of one family to a batch; None for anything else.
-
-    Parameters are stacked before the batch is built, so that long lists cost no more than arrays.
-    """
-    if not all(hasattr(item, "dist") and hasattr(item, "args") for item in items):
-        return None
-    dist = items[0].dist
-    if any(type(item.dist) is not type(dist) for item in items) or not _is_standard(dist):
-        return None
-    columns = [frozen_parameters(item)[1] for item in items]
-    for position, column in enumerate(columns):
-        check_single(len(column["loc"]), position)
-    stacked = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
-    return _from_frozen(dist(**stacked), stacked)
-
-
-def check_single(n: int, position: int) -> None:
-    """Raise for an item of a list that is a batch: a list of these could also mean an ensemble."""
-    if n != 1:
-        raise ValueError(f"item {position} of the list is a batch of {n} distributions; {ENSEMBLE}")
-
-
-def _is_standard(dist: Any) -> bool:
-    """True if `dist` is one of the families in scipy.stats, which their parameters describe completely."""
-    stats: Any = importlib.import_module("scipy.stats")
-    return type(getattr(stats, dist.name, None)) is type(dist)
-
-
 @quiet
 def _from_frozen(frozen: Any, columns: Columns) -> Predictions:
     unknown: tuple[None, dict[str, float]] = None, {}
     build, standard = _FAMILIES.get(frozen.dist.name, unknown)
-    usual = all(np.all(columns[name] == value) for name, value in standard.items())
-    if build is not None and usual and _is_standard(frozen.dist):
+    known = type(frozen.dist) is type(getattr(importlib.import_module("scipy.stats"), frozen.dist.name, None))
+    if build is not None and known and all(np.all(columns[name] == x) for name, x in standard.items()):
         return build(columns)
     if hasattr(frozen, "logpdf"):
         return ScipyContinuous(frozen)
