@@ -18,7 +18,7 @@ from wellcal.engines import Tiled
 from wellcal.hypotests import Omnibus
 from wellcal.hypotests.sensitivity import FEW, FREQUENCIES, SmallestError, smallest_error
 from wellcal.measures.deviations import Cases
-from wellcal.predictions.alterations import altered, draw_altered, kind_of_error
+from wellcal.predictions.misspecification import draw_misspecified, kind_of_error, misspecified
 from wellcal.problem.alternatives import OnAverage
 
 ONE_THREAD = Tiled(threads=1)
@@ -64,7 +64,7 @@ class Model:
         pred = self.predictions(rng, n)
         if self.kind is None:
             return pred.sample(rng), pred
-        return draw_altered(pred, self.kind, self.amount, rng, 1)[0], pred
+        return draw_misspecified(pred, self.kind, self.amount, rng, 1)[0], pred
 
 
 MODELS: dict[str, Model] = {
@@ -100,7 +100,7 @@ def setting(name: str) -> tuple[Any, float]:
     kernel = wc.default_kernel(some)
     if model.kind is None:
         return kernel, 0.0
-    return kernel, OnAverage(some, kernel).root(altered(some, model.kind, model.amount))
+    return kernel, OnAverage(some, kernel).root(misspecified(some, model.kind, model.amount))
 
 
 def one_estimate(rng: np.random.Generator, name: str, n: int) -> wc.Estimate:
@@ -205,7 +205,7 @@ def _wrong_by(pred: Any, least: SmallestError, side: int, rng: np.random.Generat
     if least.kind != FREQUENCIES:
         kind = kind_of_error(pred)
         assert kind is not None
-        return draw_altered(pred, kind, (1.0 + least.share) ** side, rng, 1)[0]
+        return draw_misspecified(pred, kind, (1.0 + least.share) ** side, rng, 1)[0]
     p = np.asarray(pred.class_probs())[0]
     place = int(np.argmax(p * (1.0 - p)))
     share = float(p[place]) - side * least.share  # what is predicted too small occurs more often

@@ -14,11 +14,6 @@ Branch coverage by room and the caught mutants go into RESULTS.md, the mutants i
 
 from __future__ import annotations
 
-if __name__ == "__main__":
-    from wellcal.__main__ import run_module
-
-    run_module("benchmarks.planted_errors")
-
 import argparse
 import ast
 import csv
@@ -30,10 +25,9 @@ import subprocess
 import sys
 import tempfile
 import tokenize
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,20 +78,10 @@ class Mutant:
     """One error in one expression of a file."""
 
     path: Path
+    line: int
+    kind: str
     place: tuple[int, int, int, int]
-    before: ast.expr = field(compare=False, repr=False)
-    after: ast.expr = field(compare=False, repr=False)
-
-    @property
-    def line(self) -> int:
-        """Line in which the expression begins."""
-        return self.place[0]
-
-    @property
-    def kind(self) -> str:
-        """What is changed, for people."""
-        before, after = (ast.unparse(node)[:40] for node in (self.before, self.after))
-        return f"{type(self.before).__name__}: {before} -> {after}"
+    text: str
 
     @property
     def room(self) -> str:
@@ -110,7 +94,7 @@ class Mutant:
         lines = source.encode().splitlines(keepends=True)  # columns of `ast` count bytes
         before = b"".join(lines[: first - 1]) + lines[first - 1][:start]
         after = lines[last - 1][end:] + b"".join(lines[last:])
-        return (before + f"({ast.unparse(self.after)})".encode() + after).decode()
+        return (before + self.text.encode() + after).decode()
 
 
 def room_of(path: Path) -> str:
@@ -166,7 +150,8 @@ def mutants_of(path: Path, root: Path = ROOT) -> Iterator[Mutant]:
                 if other is None or place in seen:
                     continue
                 seen.add(place)
-                yield Mutant(path, place, node, other)
+                kind = f"{type(node).__name__}: {ast.unparse(node)[:40]} -> {ast.unparse(other)[:40]}"
+                yield Mutant(path, node.lineno, kind, place, f"({ast.unparse(other)})")
 
 
 def code_lines(path: Path) -> int:
@@ -183,28 +168,21 @@ def code_lines(path: Path) -> int:
     return len({line for t in tokens if t.type not in skipped for line in range(t.start[0], t.end[0] + 1)})
 
 
-@cache
-def places(root: Path = ROOT) -> tuple[dict[str, int], dict[str, list[Mutant]]]:
-    """Return code lines by room, and all mutants by room."""
-    sizes: Counter[str] = Counter()
-    mutants: dict[str, list[Mutant]] = defaultdict(list)
-    for path in sorted(path.relative_to(root) for path in (root / SOURCE).rglob("*.py")):
-        sizes[room_of(path)] += code_lines(root / path)
-        mutants[room_of(path)] += mutants_of(path, root)
-    return sizes, mutants
-
-
 def chosen(count: int, seed: int, root: Path = ROOT) -> list[Mutant]:
     """Return the mutants of a seed: rooms by size, by largest remainder, then uniformly within a room."""
-    sizes, mutants = places(root)
-    exact = {room: count * size / sum(sizes.values()) for room, size in sizes.items()}
+    files = sorted(path.relative_to(root) for path in (root / SOURCE).rglob("*.py"))
+    sizes: Counter[str] = Counter()
+    for path in files:
+        sizes[room_of(path)] += code_lines(root / path)
+    exact = {room: count * size / sizes.total() for room, size in sizes.items()}
     shares = {room: int(value) for room, value in exact.items()}
     for room in sorted(exact, key=lambda r: shares[r] - exact[r])[: count - sum(shares.values())]:
         shares[room] += 1
     random_state = random.Random(seed)
     out: list[Mutant] = []
     for room in sorted(shares):
-        out += random_state.sample(mutants[room], min(shares[room], len(mutants[room])))
+        places = [mutant for path in files if room_of(path) == room for mutant in mutants_of(path, root)]
+        out += random_state.sample(places, min(shares[room], len(places)))
     return out
 
 
@@ -393,3 +371,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     write_outcomes(outcomes, Path(__file__).with_name("planted_errors.csv"))
     print(section.body)
     return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

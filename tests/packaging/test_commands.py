@@ -25,7 +25,6 @@ COMMANDS = [
     "reproduction.compute",
     "benchmarks",
     "benchmarks.bank",
-    "benchmarks.planted_errors",
     "benchmarks.regression",
     "fuzz",
 ]
@@ -66,8 +65,7 @@ def test_all_commands_are_here() -> None:
     assert known == set(COMMANDS)
 
 
-# Planting errors needs no large library before it runs the whole suite.
-@pytest.mark.parametrize("module", [name for name in COMMANDS if name != "benchmarks.planted_errors"])
+@pytest.mark.parametrize("module", COMMANDS)
 def test_an_interruption_while_it_starts(module: str, tmp_path: Path) -> None:
     """It comes from within, while the first large library is imported: no signal has to hit the moment."""
     for library in ("numpy", "typer"):

@@ -73,12 +73,6 @@ def test_samples_of_different_sizes_become_weighted_atoms() -> None:
     assert_allclose(found.quantile(0.5)[:2], np.median(VALUES[:2, :3], axis=1))
 
 
-def test_draws_beside_atoms_of_one_size_need_no_weights() -> None:
-    found = together(wc.Samples(VALUES), wc.Samples(VALUES, kind="atoms"))
-    assert found.kind == "atoms"
-    assert found.weights is None
-
-
 def test_objects_are_padded() -> None:
     words = np.array([["a", "b", "c"]], dtype=object)
     found = together(wc.Samples(words), wc.Samples(words[:, :2]))

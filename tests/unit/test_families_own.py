@@ -41,7 +41,7 @@ from wellcal.predictions import (
 )
 from wellcal.predictions.adapters import ADAPTERS, ScipyContinuous
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
+from wellcal.predictions.serialization import predictions_from_dict, predictions_to_dict
 from wellcal.predictions.temperatures import TEMPERATURES
 from wellcal.recalibration import TemperatureScaling, apply_temperature
 

@@ -19,7 +19,7 @@ from wellcal.measures import deviations, yardstick
 from wellcal.measures.deviations import Cases, deviations_of
 from wellcal.measures.error_scale import Scale, scale_of
 from wellcal.measures.wording import error_phrase, percent, wrong_by
-from wellcal.predictions.alterations import altered, draw_altered, kind_of_error, kinds_for
+from wellcal.predictions.misspecification import draw_misspecified, kind_of_error, kinds_for, misspecified
 from wellcal.problem.alternatives import OnAverage
 from wellcal.problem.problem import prepare
 
@@ -185,9 +185,9 @@ def test_expected_errors_are_those_of_drawn_targets(name: str) -> None:
     kind = kind_of_error(pred)
     assert kind is not None
     kernel = wc.default_kernel(pred)
-    expected = OnAverage(pred, kernel).root(altered(pred, kind, 0.5))
+    expected = OnAverage(pred, kernel).root(misspecified(pred, kind, 0.5))
     labels = pred.labels() if name in ("Bernoulli", "Categorical") else None
-    sets = draw_altered(pred, kind, 0.5, np.random.default_rng(23), 60)
+    sets = draw_misspecified(pred, kind, 0.5, np.random.default_rng(23), 60)
     values = [
         float(wc.skce(targets if labels is None else labels[targets], pred, kernel=kernel))
         for targets in sets
@@ -207,7 +207,7 @@ def test_yardsticks_find_the_error_that_was_made(name: str, monkeypatch: pytest.
     kind = kind_of_error(pred)
     assert kind in kinds_for(pred)
     for ratio in (0.4, 2.5):
-        y = draw_altered(pred, kind, ratio, np.random.default_rng(24), 1)[0]
+        y = draw_misspecified(pred, kind, ratio, np.random.default_rng(24), 1)[0]
         found = wc.skce(
             pred.labels()[y] if kind == "temperature" and pred.target_kind == "labels" else y, pred
         )
@@ -224,7 +224,7 @@ def test_the_scale_is_inverted() -> None:
     assert scale.side == -1
     seen = OnAverage(SHARP, KERNEL)
     for ratio in (0.97, 0.83, 0.5, 0.2):
-        assert scale.ratio(seen.root(altered(SHARP, "spreads", ratio))) == pytest.approx(ratio, rel=0.01)
+        assert scale.ratio(seen.root(misspecified(SHARP, "spreads", ratio))) == pytest.approx(ratio, rel=0.01)
     assert scale.ratio(0.0) == 1.0
     assert scale.ratio(1e9) == pytest.approx(0.1)
     assert Scale("spreads", 1, np.zeros(10)).ratio(0.1) == 1.0
@@ -697,7 +697,7 @@ def subsets() -> tuple[float, list[Scale]]:
     mu, sd = some.normal(size=n), np.exp(0.6 * some.normal(size=n))
     pred = wc.Normal(mu, sd)
     kernel = wc.default_kernel(pred)
-    root = OnAverage(pred, kernel).root(altered(pred, "spreads", 0.8))
+    root = OnAverage(pred, kernel).root(misspecified(pred, "spreads", 0.8))
     y = some.normal(mu, sd / 0.8)
     found: list[Scale] = []
     with pytest.MonkeyPatch.context() as patch:

@@ -15,8 +15,8 @@ import xarray as xr
 from scipy import stats
 
 import wellcal as wc
+from wellcal.predictions.alignment import per_case, same_cases
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.cases import per_case, same_cases
 
 N = 40
 rng = np.random.default_rng(7)

@@ -25,7 +25,7 @@ from wellcal.monitoring.pasts import past_witness
 from wellcal.monitoring.places import NODES, shared_places
 from wellcal.monitoring.scores import Scores
 from wellcal.monitoring.state import State
-from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
+from wellcal.predictions.serialization import predictions_from_dict, predictions_to_dict
 from wellcal.problem.drawn_targets import IN_TURN, draw_in_turn
 
 N = 60

@@ -18,7 +18,7 @@ import pytest
 import wellcal as wc
 from wellcal.displays import NullDisplay, PITDisplay, to_svg
 from wellcal.hypotests.findings.reasons import Reasons, unnamed
-from wellcal.predictions.fingerprints import fingerprint
+from wellcal.predictions.serialization import fingerprint
 from wellcal.reporting import rendering
 from wellcal.reporting.inline import inline_svg
 from wellcal.reporting.pieces import SegmentReport, Segments

@@ -28,7 +28,7 @@ from wellcal.kernels import Callable as CallableKernel
 from wellcal.kernels import Delta, ExpDistance, Gaussian, Kernel, Laplacian, Matern, Wasserstein
 from wellcal.kernels.serialization import kernel_from_dict, kernel_to_dict
 from wellcal.measures.presentation import Presentable
-from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
+from wellcal.predictions.serialization import predictions_from_dict, predictions_to_dict
 from wellcal.recalibration import CrossFitted, TemperatureScaling
 
 RNG = np.random.default_rng(3)

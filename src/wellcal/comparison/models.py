@@ -26,7 +26,6 @@ from wellcal.comparison.sizes import (
     size_of,
     standard_error,
 )
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests import calibration_test
 from wellcal.hypotests.pvalues import advise_of_few_resamples
 from wellcal.hypotests.result import TestResult
@@ -38,9 +37,9 @@ from wellcal.measures.scores.quadratic import brier_of_cases
 from wellcal.measures.scores.ranked import crps_of_cases
 from wellcal.measures.wording import impossible_phrase
 from wellcal.predictions import Predictions
+from wellcal.predictions.alignment import per_case, same_cases
 from wellcal.predictions.base import check_inputs, check_truth_first
-from wellcal.predictions.cases import per_case, same_cases
-from wellcal.predictions.spaces import check_one_space
+from wellcal.predictions.target_spaces import check_one_space
 from wellcal.problem.weights import MeanOfWeighted, check_weights
 
 SKCE, NLL = "SKCE", "NLL"
@@ -257,7 +256,7 @@ def all_scores_of_cases(targets: NDArray, predictions: Any) -> dict[str, NDArray
     if predictions.supports("log_prob"):
         found[NLL] = -log_prob_of_cases(targets, predictions)
     with np.errstate(all="ignore"):
-        if targets_are_indices(predictions):
+        if predictions.kind == "classes":
             found["Brier score"] = brier_of_cases(targets, predictions)
         else:
             with suppress(TypeError, ValueError):  # vectors, objects, families that do not have it

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Bernoulli, Categorical, Mixture, Predictions
@@ -63,7 +62,7 @@ def _pooled(batches: Sequence[Predictions], names: Sequence[str]) -> Predictions
 
 def _alternatives(batches: Sequence[Predictions]) -> Mixture:
     """All in one batch of mixtures, each of one component that counts."""
-    if len({targets_are_indices(batch) for batch in batches}) > 1:
+    if len({batch.kind == "classes" for batch in batches}) > 1:
         raise ValueError("some of them predict classes and the others do not")
     count, n = len(batches), len(batches[0])
     m = min(n, SUBSAMPLE // count)

@@ -23,7 +23,6 @@ from scipy import special
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.special import LEAST_PROBABILITY, bounded_log_odds
 from wellcal.comparison.usual import Usual, among, usual_scores
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.parts.part import Parts
 from wellcal.hypotests.parts.scalars import ScalarParts
@@ -88,9 +87,9 @@ def size_of(targets: NDArray, predictions: Predictions, weights: NDArray) -> Siz
     >>> size_of(z + 0.5, Normal(np.zeros(2), np.ones(2)), np.full(2, 0.5)).length
     0.5
     """
-    if isinstance(predictions, Samples) and predictions.holds_objects:
+    if predictions.target_kind == "objects":
         return None
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return _of_classes(targets, predictions, weights)
     parts = parts_of(predictions)
     if parts is None:

@@ -19,7 +19,7 @@ from wellcal.conformance.report import Check, LawBrokenError, Report, require, r
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import skce
-from wellcal.predictions import Predictions, Quantiles, Samples
+from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.adapters import converted_argument
 from wellcal.problem.defaults import default_kernel
 
@@ -166,7 +166,7 @@ def _calibration_error(batch: Predictions, kernel: Kernel, rng: np.random.Genera
     some = spread(batch, 50)
     y = some.sample(rng)
     proven = kernel.guarantees(some).positive_definite
-    draws = isinstance(some, Samples) and some.kind == "draws"
+    draws = some.kind == "draws"
     for estimator in ("unbiased", "biased", "block"):
         # The choice of atoms takes most of the time: it is made once.
         expectations = "auto" if estimator == "unbiased" else FIXED

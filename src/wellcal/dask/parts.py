@@ -13,7 +13,6 @@ from wellcal._arrays.special import bounded_probability
 from wellcal.dask.functions import IN_MEMORY
 from wellcal.dask.partitioned import Cases, Partition, Task, computed_sum, on
 from wellcal.dask.ranks import levels_of
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts import binary, contrasts
 from wellcal.hypotests.parts.binary import BinaryParts, smooth_columns
 from wellcal.hypotests.parts.classes import ClassParts, ClassTotals, slope_sums
@@ -21,7 +20,7 @@ from wellcal.hypotests.parts.contrasts import Contrasts, add_orthogonal, lines_a
 from wellcal.hypotests.parts.families import parts_beside, ranked_summaries
 from wellcal.hypotests.parts.part import Parts
 from wellcal.predictions import Predictions, Quantiles
-from wellcal.predictions.alterations import centre_and_scale
+from wellcal.predictions.misspecification import centre_and_scale
 
 _REFINED = 2  # times that columns are made orthogonal once more, for rounding
 
@@ -47,7 +46,7 @@ class PartsOfAll:
 
 def parts_of(cases: Cases, sample: Predictions) -> PartsOfAll:
     """The parts of cases in partitions; `sample` has some of the predictions."""
-    if not targets_are_indices(sample):
+    if sample.kind != "classes":
         return _of_numbers(cases, sample)
     if _probabilities(sample).shape[1] == 2:
         return _of_two_classes(cases, sample)

@@ -65,11 +65,11 @@ class Begun:
         cases, places = given, given.sampled(SAMPLE if count is None else count, _SEED)
         sample = cases.rows(places)
         family = sample.predictions
-        if isinstance(family, Samples) and family.holds_objects:
+        if family.target_kind == "objects":
             raise TypeError(f"targets that are objects are not supported in partitions; {IN_MEMORY}")
         check_judged(given, sample)
         sizes = cases.sizes
-        if isinstance(family, Samples) and family.kind == "draws":
+        if family.kind == "draws":
             cases = Cases(tuple(cases.map(_pooled)))
             cases.__dict__["sizes"] = sizes
         chosen = kernel_of(cases, kernel, expectations)

@@ -17,7 +17,6 @@ from wellcal.dask.pairs import relative_weights
 from wellcal.dask.partitioned import Cases, Partition, added, itself, on
 from wellcal.dask.parts import check_spreads
 from wellcal.dask.sums import in_parts
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.kernels.base import Kernel
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.locations import Locations
@@ -173,7 +172,7 @@ def sides_of(grid: Grid, direction: Direction) -> Sides:
 
 def overview_of(block: Partition) -> Overview:
     """What the predictions of a partition decide, together with others."""
-    if block.predictions.event_shape and not targets_are_indices(block.predictions):
+    if block.predictions.event_shape and block.predictions.kind != "classes":
         check_spreads(block.predictions)
     return Overview.of(block.predictions)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from wellcal._arrays.checks import one_of
 from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy, widen
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures._confidence import confidence
 from wellcal.predictions.base import check_inputs
 
@@ -43,7 +42,7 @@ def events_of(y: object, pred: object, reduce: str | None, label: Any, grade: An
     if reduce is not None:
         one_of(reduce, "value of reduce", REDUCTIONS, or_else="or None")
     found, predictions = check_inputs(y, pred)
-    if not targets_are_indices(predictions):
+    if predictions.kind != "classes":
         raise TypeError(
             f"pred: a reliability diagram is for predictions of classes, found {type(predictions).__name__}; "
             "PITDisplay is for numbers, counts and samples"

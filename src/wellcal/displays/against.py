@@ -11,7 +11,7 @@ from wellcal._arrays.namespaces import NDArray, stop_gradient, to_numpy
 from wellcal.hypotests.setup import numpy_batch
 from wellcal.measures.quantiles.checks import check_scalar
 from wellcal.predictions import Quantiles, Samples
-from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
+from wellcal.predictions.base import NORMAL_INTERQUARTILE_RANGE
 from wellcal.problem.drawn_targets import pool_draws
 from wellcal.witnesses.summaries import summaries_of
 
@@ -145,7 +145,7 @@ def either(words: Iterable[str]) -> str:
 
 
 def _are_draws(predictions: Any) -> bool:
-    return isinstance(predictions, Samples) and predictions.kind == "draws"
+    return predictions.kind == "draws"
 
 
 def _taken(predictions: Any, what: str) -> int:

@@ -20,7 +20,7 @@ from wellcal.measures.quantiles import pit
 from wellcal.measures.quantiles.bands import calibration_band
 from wellcal.predictions import Samples
 from wellcal.predictions.base import Predictions, check_inputs
-from wellcal.predictions.fingerprints import fingerprint
+from wellcal.predictions.serialization import fingerprint
 
 LEVEL = 0.95
 """Share of calibrated models whose whole curve lies in the band."""

@@ -16,7 +16,6 @@ from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import SQUARE, Canvas
 from wellcal.displays.base import LEVEL, TIE, Display, band_below, reach_of, verdict_of
 from wellcal.displays.uniformity import PLACES, difference_axis
-from wellcal.predictions import Samples
 from wellcal.predictions.base import check_inputs
 
 QUESTION = "Do outcomes fall in every coordinate, and together, as often as promised?"
@@ -128,7 +127,7 @@ class CoordinatesDisplay(Display):
         """The same as `from_predictions`, and not drawn yet."""
         generator = as_generator(rng)
         targets, predictions = check_inputs(y, pred)
-        objects = isinstance(predictions, Samples) and predictions.holds_objects
+        objects = predictions.target_kind == "objects"
         if predictions.event_shape == () or objects:
             raise TypeError(
                 f"pred: coordinates are for predictions of vectors, found {type(predictions).__name__}; "
@@ -232,7 +231,7 @@ class CoordinatesDisplay(Display):
 def _ranks(targets: NDArray, predictions: Any, rng: np.random.Generator) -> tuple[NDArray, NDArray, int]:
     """Ranks of targets ``(n, d)`` among draws: in each coordinate, of distances, and how many draws."""
     n, d = targets.shape
-    own = isinstance(predictions, Samples) and predictions.kind == "draws"
+    own = predictions.kind == "draws"
     count = int(predictions.values.shape[1]) if own else int(np.clip(_NUMBERS // (n * d), _FEWEST, _DRAWS))
     values, together = np.empty((n, d)), np.empty(n)
     for rows in in_chunks(n, (count + 1) * d):

@@ -19,7 +19,6 @@ from wellcal.displays.base import LEVEL, TIE, Display, bins_outside, envelope, r
 from wellcal.hypotests.findings.families import claims_of
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.setup import numpy_batch
-from wellcal.predictions import Samples
 from wellcal.predictions.base import check_inputs
 from wellcal.problem.drawn_targets import pool_draws
 from wellcal.problem.target_streams import TargetStream
@@ -136,7 +135,7 @@ class CorrelationsDisplay(Display):
         probability(level, "level")
         generator = as_generator(rng)
         targets, predictions = check_inputs(y, pred)
-        objects = isinstance(predictions, Samples) and predictions.holds_objects
+        objects = predictions.target_kind == "objects"
         if objects or math.prod(predictions.event_shape) < 2:
             raise TypeError(
                 "pred: correlations are for predictions of vectors with two coordinates or more, found "
@@ -272,7 +271,7 @@ class _Found(NamedTuple):
 
 
 def _of_sets(targets: NDArray, predictions: Any, rng: np.random.Generator) -> _Found:
-    draws = isinstance(predictions, Samples) and predictions.kind == "draws"
+    draws = predictions.kind == "draws"
     batch = pool_draws(targets, predictions) if draws else predictions
     claims = claims_of(batch, draws)
     assert isinstance(claims, VectorClaims)

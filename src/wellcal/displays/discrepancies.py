@@ -13,7 +13,6 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal.displays._style import axes_or_new, style
 from wellcal.displays.axes import WIDE, Canvas
 from wellcal.displays.base import Display
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures._local_discrepancy import LocalDiscrepancy
 
 QUESTION = "For which predictions do outcomes differ from them most?"
@@ -60,7 +59,7 @@ class DiscrepancyDisplay(Display):
                 f"result: the figure is for predictions of classes, or of numbers with a mean, found "
                 f"{type(at).__name__}; values and locations have all of it"
             )
-        classes = targets_are_indices(at)
+        classes = at.kind == "classes"
         found = at.class_probs().max(axis=1) if classes else at.mean()
         x, values = (
             np.asarray(to_numpy(stop_gradient(part)), dtype=np.float64) for part in (found, result.values)
@@ -99,6 +98,6 @@ class DiscrepancyDisplay(Display):
 
 def shown_against(predictions: Any) -> bool:
     """Whether predictions have one number each that values can be drawn against."""
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return True
     return bool(predictions.event_shape == () and predictions.supports("mean"))

@@ -9,7 +9,6 @@ from wellcal._arrays.checks import described
 from wellcal.displays.base import Display
 from wellcal.displays.reliability import ReliabilityDisplay
 from wellcal.displays.uniformity import PITDisplay
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions.base import Predictions, check_inputs
 
 
@@ -71,7 +70,7 @@ class RecalibrationDisplay(Display):
             y, pred = _cases_of(result)
         _, given = check_inputs(y, pred)
         aligned, predictions = given.align(y), given.with_index(None)
-        display: Any = ReliabilityDisplay if targets_are_indices(predictions) else PITDisplay
+        display: Any = ReliabilityDisplay if predictions.kind == "classes" else PITDisplay
         if display is PITDisplay:
             options = {"kind": "ecdf", **options}
         shown: list[Any] = []

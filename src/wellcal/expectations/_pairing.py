@@ -17,7 +17,7 @@ from wellcal.expectations.plans import plan
 from wellcal.kernels.base import Kernel, check_kernel
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.spaces import check_one_space
+from wellcal.predictions.target_spaces import check_one_space
 
 
 def pairing(kernel: Kernel, P: object, Q: object, *, expectations: str | Lowering = "auto") -> Array:

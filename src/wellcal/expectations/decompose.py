@@ -362,23 +362,11 @@ def class_labels(component: Bernoulli | Categorical) -> NDArray:
 # -- targets -----------------------------------------------------------------------------------
 
 
-def targets_are_indices(predictions: Predictions) -> bool:
-    """Whether `check_targets` returned positions in the list of classes, rather than values."""
-    if isinstance(predictions, Mixture):
-        return predictions.shares_labels
-    return isinstance(predictions, (Bernoulli, Categorical))
-
-
-def are_counts(predictions: Predictions) -> bool:
-    """Whether all components are families of counts."""
-    return all(part.target_kind == "counts" for part, _ in components_of(predictions))
-
-
 def target_components(side: Targets) -> Components:
     """Observed targets as one atom each."""
-    family: Any = components_of(side.predictions)[0][0]
+    family: Any = side.predictions.parts[0]
     values = side.values
-    if targets_are_indices(side.predictions):
+    if side.predictions.kind == "classes":
         labels = class_labels(family)
         if is_objects(labels):
             values = labels[to_numpy(values)]

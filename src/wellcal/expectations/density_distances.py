@@ -14,7 +14,7 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.expectations.bilinear import Cost
-from wellcal.expectations.decompose import components_of, weighted_sum
+from wellcal.expectations.decompose import weighted_sum
 from wellcal.expectations.distances import Context, PreparedDistance, embedded, unavailable
 from wellcal.expectations.rules import hellinger
 from wellcal.kernels.metrics import (
@@ -52,7 +52,7 @@ def _total_variation(metric: TotalVariation, predictions: Predictions, how: Cont
 
 def _class_probabilities(predictions: Predictions) -> Array | None:
     """Class probabilities of a finite family, or of a mixture of such."""
-    if not all(isinstance(family, (Bernoulli, Categorical)) for family, _ in components_of(predictions)):
+    if not all(isinstance(family, (Bernoulli, Categorical)) for family in predictions.parts):
         return None
     return weighted_sum(predictions, lambda family: widen(family.class_probs()))
 

@@ -21,9 +21,7 @@ from wellcal.expectations.decompose import (
     Side,
     Targets,
     class_labels,
-    components_of,
     kind_of,
-    targets_are_indices,
 )
 from wellcal.expectations.rules.elements import Points, known_form
 from wellcal.kernels.base import Kernel
@@ -73,17 +71,17 @@ def support_gram(kernel: Kernel, family: Predictions, grid: NDArray) -> Array:
 
 def grid_positions(side: Targets, grid: NDArray) -> Array:
     """Where targets ``(n,)`` or ``(r, n)`` stand on a finite support."""
-    family = components_of(side.predictions)[0][0]
+    family = side.predictions.parts[0]
     if isinstance(family, Quantiles):
         return family.bins(side.values)
-    if targets_are_indices(side.predictions):
+    if side.predictions.kind == "classes":
         return side.values
     return np.searchsorted(grid, to_numpy(side.values))
 
 
 def one_hot(side: Targets, grid: NDArray) -> Array:
     """Targets as weights on the support, ``(n, M)``."""
-    like = widen(components_of(side.predictions)[0][0].like)
+    like = widen(side.predictions.parts[0].like)
     xp, device = namespace(like), device_of(like)
     positions = asarray(np.arange(len(grid)), xp=xp, device=device)
     index = xp.astype(asarray(grid_positions(side, grid), xp=xp, device=device), positions.dtype)

@@ -40,7 +40,7 @@ from wellcal.expectations.nodes import points_amid
 from wellcal.expectations.plans import Notes, check_expectations
 from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.targets import Joint, check_returned
-from wellcal.predictions import Predictions, Samples
+from wellcal.predictions import Predictions
 
 _DEFAULT = Lowering(nodes=32)
 
@@ -84,7 +84,7 @@ class JointForm:
         index: Array = np.arange(len(predictions))
         if is_array(like) and not is_objects(like):
             index = asarray(index, xp=namespace(like), device=device_of(like))
-        draws = isinstance(predictions, Samples) and predictions.kind == "draws"
+        draws = predictions.kind == "draws"
         notes.add_rule(kernel, f": sum over {together.size - 1} atoms")
         rows = AtomRows(index, together.element, together.weight_array())
         return cls(kernel, predictions, together.size, draws), rows

@@ -306,11 +306,9 @@ def plan(
     check_expectations(expectations)
     notes = Notes() if notes is None else notes
     batches = [side.predictions if isinstance(side, Targets) else side for side in sides]
-    families = [component for batch in batches for component, _ in components_of(batch)]
+    families = [component for batch in batches for component in batch.parts]
     # Of targets only the values meet anything, not the predictions that they belong to.
-    present = [
-        component for side in sides if not isinstance(side, Targets) for component, _ in components_of(side)
-    ]
+    present = [component for side in sides if not isinstance(side, Targets) for component in side.parts]
     dimension = dimension_of(families[0])
     # Numbers and vectors fill the line or the space: only classes, counts and bins have a grid.
     discrete = families[0].target_kind not in ("real", "simplex")
@@ -444,7 +442,7 @@ def _length_of(side: Side) -> int:
 def _all_components(elements: ElementPlan, side: Side) -> list[Components]:
     if isinstance(side, Targets):
         return [target_components(side)]
-    return [part for family, _ in components_of(side) for _, part in elements.of_family(family)]
+    return [part for family in side.parts for _, part in elements.of_family(family)]
 
 
 def _pivots(elements: ElementPlan, lengthscale: float, sides: list[Side]) -> Pivots | None:
@@ -465,7 +463,7 @@ def _pivots(elements: ElementPlan, lengthscale: float, sides: list[Side]) -> Piv
 
 def _component_count(predictions: Predictions) -> int:
     """Elementary distributions for each case."""
-    parts = [component for component, _ in components_of(predictions)]
+    parts = list(predictions.parts)
     return sum(p.values.shape[1] if isinstance(p, Samples) else 1 for p in parts)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.resampling.targets import draw_targets, why_not_resampled
 from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
@@ -80,7 +79,7 @@ def _diagonals_of_all(setup: Setup, sets: NDArray) -> NDArray:
 
 def _listed(predictions: Predictions) -> NDArray | None:
     """Probabilities ``(n, m)`` of the targets 0 .. m - 1, where these are few and all there are."""
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         found = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
         return found if found.shape[1] <= _ENUMERATED else None
     if predictions.target_kind != "counts" or not predictions.supports("log_prob"):

@@ -25,7 +25,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.registry import Rules
-from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.expectations.decompose import components_of
 from wellcal.measures.normal_scores import are_normal, residuals_of
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.predictions import (
@@ -119,7 +119,7 @@ def fair_bets(predictions: Predictions, n: int | None = None) -> Bettor:
 
 
 def _bettor(predictions: Predictions, n: int) -> Bettor:
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return _on_classes(predictions, n)
     if predictions.event_shape == () or isinstance(predictions, Samples):
         return _on_numbers(predictions, n)
@@ -139,7 +139,7 @@ def _bettor(predictions: Predictions, n: int) -> Bettor:
 def bets_per_case(predictions: Predictions) -> int:
     """About how many numbers a case makes: how many cases to take at a time depends on it."""
     columns = math.prod(predictions.event_shape)
-    classes = predictions.class_probs().shape[1] if targets_are_indices(predictions) else 0
+    classes = predictions.class_probs().shape[1] if predictions.kind == "classes" else 0
     draws = predictions.values.shape[1] if isinstance(predictions, Samples) else 0
     return draws * columns + 2 * len(steps("centre", len(predictions))) * (2 * columns + classes)
 
@@ -154,7 +154,7 @@ def why_no_bets(targets: NDArray, predictions: Predictions) -> str | None:
     'a target lies between atoms, where they have no density; draws (kind="draws") have ranks'
     """
     name = type(predictions).__name__
-    if targets_are_indices(predictions) or are_normal(predictions) or isinstance(predictions, Quantiles):
+    if predictions.kind == "classes" or are_normal(predictions) or isinstance(predictions, Quantiles):
         return None
     if predictions.target_kind == "objects":
         return "objects have neither densities nor ranks to bet on"
@@ -163,7 +163,7 @@ def why_no_bets(targets: NDArray, predictions: Predictions) -> str | None:
         between = any(bool(np.any(upto <= below)) for below, upto in columns)
         told = 'a target lies between atoms, where they have no density; draws (kind="draws") have ranks'
         return told if between else None
-    parts: list[Predictions] = [part for part, _ in components_of(predictions)]
+    parts: list[Predictions] = list(predictions.parts)
     if predictions.event_shape != ():
         if any(_POWERS.find(type(part)) is None for part in parts):
             return f"no fair bet is known for vectors of {name}"

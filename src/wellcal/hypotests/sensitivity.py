@@ -33,19 +33,18 @@ from scipy import special
 from wellcal._arrays.checks import probability
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.resampling.smooth_tails import pearson_tail
 from wellcal.measures.deviations import Cases
 from wellcal.measures.scores.casewise import log_prob_of_cases
 from wellcal.measures.wording import counted, plain_number, share_of, wrong_phrase
 from wellcal.predictions import Predictions, Quantiles
-from wellcal.predictions.alterations import (
+from wellcal.predictions.misspecification import (
     SHIFT,
     TEMPERATURE,
-    altered,
-    draw_altered,
+    draw_misspecified,
     kind_of_error,
+    misspecified,
 )
 
 PRICE, PRICE_OF_TEMPERATURE = 15.0, 5.0
@@ -190,7 +189,7 @@ def smallest_error(
 
 def _are_alike(predictions: Any) -> bool:
     """Whether classes have the same probabilities in all cases."""
-    if not targets_are_indices(predictions):
+    if predictions.kind != "classes":
         return False
     p = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
     return bool(np.ptp(p, axis=0).max() <= _ROUNDING)
@@ -198,7 +197,7 @@ def _are_alike(predictions: Any) -> bool:
 
 def _smallest_difference(cases: Cases, power: float, alpha: float) -> SmallestError | None:
     """The smallest error in how often a class occurs; None for other targets, and where all is certain."""
-    if not targets_are_indices(cases.predictions):
+    if cases.predictions.kind != "classes":
         return None
     some: Any = (cases if cases.groups is not None else cases.at_most(_CASES)).predictions
     p = np.asarray(to_numpy(some.class_probs()), dtype=np.float64)
@@ -272,7 +271,7 @@ def _score_sums(predictions: Predictions, kind: str, ratio: float, *, effect: fl
 
     `effect` is that of clusters, by which the variance of sums is larger.
     """
-    targets = draw_altered(predictions, kind, ratio, np.random.default_rng(_SEED), _SETS)
+    targets = draw_misspecified(predictions, kind, ratio, np.random.default_rng(_SEED), _SETS)
     scores = _among_others(predictions, targets, ratio) if pooled else _scores(predictions, kind, targets)
     sums: NDArray = scores.sum(axis=1)
     return sums.mean() + (sums - sums.mean()) * math.sqrt(effect)
@@ -339,7 +338,7 @@ def information(predictions: Predictions, kind: str) -> float:
     """Root of the mean information of a case on the logarithm of a ratio, or on a shift, by drawing."""
     count = max(_DRAWS // len(predictions), 2)
     none = 0.0 if kind == SHIFT else 1.0
-    targets = draw_altered(predictions, kind, none, np.random.default_rng(_SEED), count)
+    targets = draw_misspecified(predictions, kind, none, np.random.default_rng(_SEED), count)
     score = _log_ratio(predictions, kind, targets)
     if score is not None:
         return math.sqrt(_mean_variance(score))
@@ -390,7 +389,7 @@ def _log_ratio(predictions: Predictions, kind: str, targets: NDArray) -> NDArray
     if not bins and not predictions.supports("log_prob"):
         return None
     steps = (_STEP, -_STEP) if kind == SHIFT else (math.exp(_STEP), math.exp(-_STEP))
-    above, below = (altered(predictions, kind, step) for step in steps)
+    above, below = (misspecified(predictions, kind, step) for step in steps)
     if above.predicted is not predictions and not bins:
         return None
     targets = above.index(targets)

@@ -21,9 +21,9 @@ from wellcal.measures._skce import estimate_from_block_sums, estimate_unbiased
 from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
+from wellcal.predictions.alignment import per_case
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
-from wellcal.predictions.cases import per_case
 from wellcal.predictions.target_leakage import GROUPS, refuse_targets
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
@@ -297,6 +297,6 @@ def block_size_within(room: float, width: int) -> int:
 
 def numpy_batch(predictions: Predictions) -> Predictions:
     """The same batch in NumPy; objects stay as they are."""
-    if isinstance(predictions, Samples) and predictions.holds_objects:
+    if predictions.target_kind == "objects":
         return predictions
     return in_numpy(predictions)

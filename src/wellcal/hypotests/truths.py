@@ -16,7 +16,7 @@ from wellcal.hypotests.setup import numpy_batch
 from wellcal.measures.wording import error_phrase
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.alterations import SHIFT, draw_altered, kind_of_error, kinds_for
+from wellcal.predictions.misspecification import SHIFT, draw_misspecified, kind_of_error, kinds_for
 from wellcal.problem.drawn_targets import draw_targets, why_not_resampled
 
 
@@ -92,7 +92,7 @@ def _altered_truth(predictions: Predictions, against: object) -> Truth:
     chosen = kind
 
     def draw(index: NDArray, batch: Predictions, rng: np.random.Generator) -> NDArray:
-        return draw_altered(batch, chosen, size, rng, 1)[0]
+        return draw_misspecified(batch, chosen, size, rng, 1)[0]
 
     def guess(power: float, alpha: float) -> int:
         moved = information(predictions, chosen) * (abs(size) if chosen == SHIFT else abs(math.log(size)))

@@ -26,7 +26,7 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.plain import predictions_from_dict, predictions_to_dict
+from wellcal.predictions.serialization import predictions_from_dict, predictions_to_dict
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.locations import in_library_of
 from wellcal.problem.problem import check_pair_kernel, outline

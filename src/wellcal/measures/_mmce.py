@@ -9,7 +9,7 @@ from wellcal.kernels import Delta, ExpDistance, Kernel, TotalVariation
 from wellcal.measures._confidence import confidence
 from wellcal.measures._kce import kce
 from wellcal.measures.estimate import Estimate, about_cases
-from wellcal.predictions.cases import per_case
+from wellcal.predictions.alignment import per_case
 
 LENGTHSCALE = 0.4
 """Of the Laplacian kernel on confidences.

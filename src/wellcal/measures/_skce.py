@@ -38,9 +38,9 @@ from wellcal.kernels.base import Kernel, calls_user_function, is_constant
 from wellcal.measures.deviations import Cases
 from wellcal.measures.estimate import Estimate
 from wellcal.predictions import Predictions, Samples
+from wellcal.predictions.alignment import per_case
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import host_copies
-from wellcal.predictions.cases import per_case
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.feature_form import FEWEST
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked, some_cases

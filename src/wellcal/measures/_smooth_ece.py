@@ -21,7 +21,6 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures._confidence import check_reduction, confidence
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.smoothed_residual import (
@@ -119,7 +118,7 @@ def _binary_problems(y: object, pred: object, reduce: str | None) -> list[tuple[
     """Targets 0 and 1, and probabilities of 1, both floating."""
     check_reduction(reduce)
     index, predictions = confidence(y, pred) if reduce == "confidence" else check_inputs(y, pred)
-    if not targets_are_indices(predictions):
+    if predictions.kind != "classes":
         raise TypeError(
             f"smooth_ece is for predictions of classes, found {type(predictions).__name__}; "
             "wc.kce is the bin-free error for all families"

@@ -21,7 +21,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.measures.normal_scores import are_normal
 from wellcal.measures.score_units import PLAIN, WEIGHTS, Sizes, Units
 from wellcal.predictions import Predictions
-from wellcal.predictions.alterations import MEANS, SPREADS, centre_and_scale, kind_of_error
+from wellcal.predictions.misspecification import MEANS, SPREADS, centre_and_scale, kind_of_error
 
 _LEAST = 1e-300  # positive, and with a logarithm
 _FARTHEST = 600.0  # logarithms that have an exponential

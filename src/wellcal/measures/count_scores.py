@@ -11,7 +11,7 @@ import numpy as np
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, namespace
 from wellcal.predictions import Predictions
-from wellcal.predictions.batches import wherever
+from wellcal.predictions.batches import on_device_of
 
 _SPREADS = 4.5
 """Standard deviations around the mean whose counts are remembered, at most. Others are computed."""
@@ -52,13 +52,13 @@ class CountScores:
     """
 
     def __init__(self, predictions: Predictions, scores: Scores) -> None:
-        self._beside, self._scores = wherever(predictions), scores
+        self._predictions, self._scores = predictions, scores
         self._seen = 0
         self._table: _Table | None = None
 
     def __call__(self, targets: Array) -> Array:
         """Scores ``(..., n)`` of sets of targets."""
-        batch: Any = self._beside(targets)
+        batch: Any = on_device_of(self._predictions, targets)
         if not is_numpy(namespace(targets)):
             return self._scores(batch, targets)
         self._seen += targets.size

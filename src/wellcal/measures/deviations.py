@@ -22,7 +22,7 @@ from wellcal.engines import Engine, choose_engine
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.measures.target_sets.resampled import ResampledSKCE, has_terms
-from wellcal.predictions import Predictions, Samples
+from wellcal.predictions import Predictions
 from wellcal.predictions.batches import in_numpy
 from wellcal.problem.drawn_targets import draw_targets, pool_draws, stretch, why_not_resampled
 from wellcal.problem.problem import Problem, prepare_checked
@@ -87,7 +87,7 @@ class Cases:
     def in_numpy(self) -> Cases:
         """The same in NumPy."""
         predictions = self.predictions
-        if not (isinstance(predictions, Samples) and predictions.holds_objects):
+        if predictions.target_kind != "objects":
             predictions = in_numpy(predictions)
         targets, weights = self.targets, self.weights
         return Cases(
@@ -331,7 +331,7 @@ def _largest(matrix: NDArray) -> float:
 def _by_drawn_targets(cases: Cases) -> NDArray | None:
     """KCE of targets drawn from the predictions; None where it takes too long, or cannot be done."""
     predictions: Any = cases.predictions
-    if isinstance(predictions, Samples) and predictions.kind == "draws":
+    if predictions.kind == "draws":
         # Draws and target are exchangeable, and the pool of them stands for the prediction.
         draws = int(predictions.values.shape[1])
         pooled = pool_draws(cases.targets, predictions)

@@ -14,7 +14,7 @@ from wellcal.measures.deviations import Cases
 from wellcal.measures.scores.casewise import log_prob_of_cases
 from wellcal.measures.wording import share_of
 from wellcal.predictions import Predictions, Samples
-from wellcal.predictions.alterations import altered, centre_and_scale, kind_of_error
+from wellcal.predictions.misspecification import centre_and_scale, kind_of_error, misspecified
 from wellcal.problem.alternatives import OnAverage
 
 CASES, WITH_ATOMS = 250, 100
@@ -172,14 +172,16 @@ def _roots_and_errors(
 ) -> tuple[NDArray, NDArray]:
     """The same with standard errors as shares of them; that of zero is that of the smallest error."""
     ratios = np.exp(side * np.array(logarithms))
-    found = [seen.root_and_error(altered(predictions, kind, ratio)) for ratio in ratios]
+    found = [seen.root_and_error(misspecified(predictions, kind, ratio)) for ratio in ratios]
     roots, errors = (np.array(part) for part in zip((0.0, found[0][1]), *found, strict=True))
     return roots, errors
 
 
 def _side(seen: OnAverage, predictions: Predictions, kind: str, targets: NDArray) -> int:
     step = math.exp(LOGARITHMS[3])
-    small, large = (seen.likeness(altered(predictions, kind, ratio), targets) for ratio in (1.0 / step, step))
+    small, large = (
+        seen.likeness(misspecified(predictions, kind, ratio), targets) for ratio in (1.0 / step, step)
+    )
     return -1 if small >= large else 1
 
 
@@ -201,7 +203,7 @@ def _side_of_many(cases: Cases, kind: str) -> int | None:
 
 def _likelihood(cases: Cases, kind: str, ratio: float) -> float:
     """Mean log-likelihood of targets where predictions are wrong by a ratio."""
-    found = altered(cases.predictions, kind, ratio)
+    found = misspecified(cases.predictions, kind, ratio)
     if not found.true.supports("log_prob"):
         return math.nan
     return float(np.mean(log_prob_of_cases(found.index(cases.targets), found.true)))

@@ -18,12 +18,11 @@ from wellcal._arrays.namespaces import Array, NDArray, from_numpy, namespace, to
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.registry import Rules
 from wellcal._arrays.special import integer_dtype, look_up
-from wellcal.expectations.decompose import are_counts, targets_are_indices
 from wellcal.measures.count_scores import CountScores
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.predictions import DiagonalNormal, MultivariateNormal, Normal, Predictions, Quantiles, Samples
 from wellcal.predictions.base import keeps_distribution
-from wellcal.predictions.batches import wherever
+from wellcal.predictions.batches import on_device_of
 
 Standing = Callable[[Array], Array]
 """From targets ``(..., n)`` to their normal scores, in their library and on their device."""
@@ -51,7 +50,7 @@ def standing_of(predictions: Predictions, farthest: float = FARTHEST_RESIDUAL) -
     array([[  1.,   0.],
            [-40.,  40.]])
     """
-    if predictions.event_shape != () or (isinstance(predictions, Samples) and predictions.holds_objects):
+    if predictions.event_shape != () or predictions.target_kind == "objects":
         return None
     if are_normal(predictions):
         return _of_normals(predictions, farthest)
@@ -59,14 +58,13 @@ def standing_of(predictions: Predictions, farthest: float = FARTHEST_RESIDUAL) -
         return _in_bins(predictions)
     if isinstance(predictions, Samples):
         return _among_atoms(predictions)
-    if not (targets_are_indices(predictions) or predictions.supports("cdf")):
+    if not (predictions.kind == "classes" or predictions.supports("cdf")):
         return None
-    beside: Callable[[Array], Any] = wherever(predictions)
     if predictions.continuous:
-        return lambda targets: score(beside(targets).cdf(targets))
-    if are_counts(predictions):
+        return lambda targets: score(on_device_of(predictions, targets).cdf(targets))
+    if predictions.kind == "counts":
         return CountScores(predictions, lambda batch, k: score(_middle(*distribution_at(batch, k))))
-    return lambda targets: score(_middle(*distribution_at(beside(targets), targets)))
+    return lambda targets: score(_middle(*distribution_at(on_device_of(predictions, targets), targets)))
 
 
 def score(level: Array) -> Array:
@@ -102,10 +100,9 @@ def are_normal(predictions: Predictions) -> bool:
 @_RESIDUALS.register(Normal)
 @_RESIDUALS.register(DiagonalNormal)
 def _by_scales(predictions: Any) -> Standing:
-    beside: Callable[[Array], Any] = wherever(predictions)
 
     def residuals(targets: Array) -> Array:
-        batch = beside(targets)
+        batch = on_device_of(predictions, targets)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return (targets - batch.loc) / batch.scale
 
@@ -147,8 +144,9 @@ def _in_bins(predictions: Quantiles) -> Standing:
     """Bins between quantiles, by the normal score of their middle level."""
     edges = np.concatenate([[0.0], predictions.levels, [1.0]])
     scores = score(_middle(edges[1:], edges[:-1]))
-    beside: Callable[[Array], Any] = wherever(predictions)
-    return lambda targets: look_up(from_numpy(scores, targets), beside(targets).bins(targets))
+    return lambda targets: look_up(
+        from_numpy(scores, targets), on_device_of(predictions, targets).bins(targets)
+    )
 
 
 def _among_atoms(predictions: Samples) -> Standing:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, from_numpy, take_rows
-from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.predictions import Categorical, Predictions
 from wellcal.predictions.class_names import NUMBERS_WANTED
 
@@ -35,7 +34,7 @@ def target_numbers(predictions: Predictions, targets: Array, wanted: str) -> Arr
     Traceback (most recent call last):
     TypeError: mse needs numbers, found predictions of classes; give the numbers that ...
     """
-    if not targets_are_indices(predictions):
+    if predictions.kind != "classes":
         return targets
     return take_rows(class_numbers(predictions, wanted), targets)
 
@@ -49,7 +48,7 @@ def class_numbers(predictions: Any, wanted: str, or_else: str = "") -> Array:
     >>> class_numbers(wc.Bernoulli([0.2], classes=("no", "yes")), "crps needs numbers")
     array([0., 1.])
     """
-    parts = [part for part, _ in components_of(predictions)]
+    parts = predictions.parts
     if any(isinstance(part, Categorical) and part.support is None for part in parts):
         raise TypeError(f"{wanted}, found predictions of classes; {NUMBERS_WANTED}{or_else}")
     return from_numpy(np.asarray(predictions.support_values()), predictions.like)

@@ -17,7 +17,7 @@ from scipy import special
 from wellcal._arrays.namespaces import NDArray
 from wellcal.measures.normal_scores import score
 from wellcal.predictions import Predictions
-from wellcal.predictions.alterations import centre_and_scale
+from wellcal.predictions.misspecification import centre_and_scale
 
 DEVIATIONS, RANGES = "standard deviations", "interquartile ranges"
 """Units of shifts: the second where predictions have no finite variance."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from wellcal._arrays.round_numbers import how_many
 from wellcal.measures.round_numbers import SURE, percent
 from wellcal.measures.score_units import DEVIATIONS
-from wellcal.predictions.alterations import MEANS, SHIFT, SPREADS, TEMPERATURE
+from wellcal.predictions.misspecification import MEANS, SHIFT, SPREADS, TEMPERATURE
 
 Format = Callable[[float], str]
 

@@ -18,7 +18,7 @@ from wellcal.measures.error_scale import LOGARITHMS, roots_of, scale_of, some_of
 from wellcal.measures.presentation import Presentable, Row
 from wellcal.measures.sides import Bound, Side, either_side
 from wellcal.measures.wording import RATIOS, counted, plain_number, share_of, wrong_phrase
-from wellcal.predictions.alterations import MEANS, centre_and_scale, kind_of_error
+from wellcal.predictions.misspecification import MEANS, centre_and_scale, kind_of_error
 
 SLIGHT, STRONG = 0.05, 0.2
 """Shares from which an error is moderate, and strong."""

@@ -27,11 +27,11 @@ from wellcal.monitoring.state import STAYS_REFUSED, State, check_run_length, log
 from wellcal.monitoring.status import MonitorStatus
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import converted_argument
+from wellcal.predictions.alignment import as_batch, check_one_order
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import concatenate
-from wellcal.predictions.cases import as_batch, check_one_order
 from wellcal.predictions.quantile_ties import Ties, counted_only
-from wellcal.predictions.spaces import check_one_space
+from wellcal.predictions.target_spaces import check_one_space
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.drawn_targets import draw_in_turn, why_not_resampled
 from wellcal.problem.problem import check_pair_kernel, outline

@@ -11,7 +11,7 @@ from wellcal._arrays.chunks import Chunk, budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.engines import Engine
-from wellcal.expectations.decompose import Targets, components_of
+from wellcal.expectations.decompose import Targets
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.on_predictions import prediction_kernel
 from wellcal.expectations.plans import Notes, plan
@@ -68,7 +68,7 @@ def past_witness(
     total = np.zeros((m, len(windows), count))
     for factor, part in expand(kernel):
         sums, at = _of_tensor, each
-        if isinstance(part, Joint) or isinstance(components_of(new)[0][0], Quantiles):
+        if isinstance(part, Joint) or isinstance(new.parts[0], Quantiles):
             # Elsewhere only values of targets meet the past, not the predictions that they belong to.
             at = Locations(new[np.repeat(np.arange(m), count)], flat)
         if isinstance(part, Joint):

@@ -14,7 +14,6 @@ import numpy as np
 
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
-from wellcal.expectations.decompose import components_of
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Gaussian
 from wellcal.predictions import Predictions, Quantiles
@@ -113,7 +112,7 @@ def shared_places(kernel: Kernel, predictions: Predictions, flat: NDArray, cases
 
 def _values(predictions: Predictions, flat: NDArray) -> Places:
     """Each value once; of quantiles only the bin counts."""
-    family = components_of(predictions)[0][0]
+    family = predictions.parts[0]
     binned = isinstance(family, Quantiles)
     _, first, place = np.unique(
         np.asarray(family.bins(flat)) if binned else flat, return_index=True, return_inverse=True

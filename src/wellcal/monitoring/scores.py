@@ -13,11 +13,10 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.special import middle_ranks
-from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures.normal_scores import FARTHEST, score, standing_of
 from wellcal.measures.scores.casewise import log_prob_of_cases
 from wellcal.monitoring.bets import standardised
-from wellcal.predictions import Normal, Predictions, Quantiles, Samples
+from wellcal.predictions import Normal, Predictions, Quantiles
 
 MOST_CLASSES = 10
 """Classes without an order, up to which each has a score of its own."""
@@ -62,14 +61,14 @@ class Scores:
         >>> Scores.of(wc.Categorical([[0.2, 0.3, 0.5]])).names
         ('log probability', 'class 0', 'class 1', 'class 2')
         """
-        if isinstance(predictions, Samples) and predictions.holds_objects:
+        if predictions.target_kind == "objects":
             return cls(())
         # Of normals the log probability is the square of the score, with the other sign.
         dense = predictions.supports("log_prob") and not isinstance(predictions, Normal)
         names = (LOG_PROBABILITY,) if dense else ()
-        if targets_are_indices(predictions):
+        if predictions.kind == "classes":
             count = int(predictions.class_probs().shape[1])
-            first: Any = components_of(predictions)[0][0]
+            first: Any = predictions.parts[0]
             support = getattr(first, "support", None)
             if count == 2:  # the square says what the log probability says
                 return cls((CENTRE, *names), ordered=True)

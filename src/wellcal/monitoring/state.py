@@ -24,7 +24,6 @@ from wellcal._arrays.schema import (
     whole,
     word,
 )
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.serialization import kernel_to_dict, read_kernel
@@ -32,13 +31,13 @@ from wellcal.measures.presentation import KERNEL
 from wellcal.monitoring.evidence import Evidence
 from wellcal.monitoring.experts import Experts
 from wellcal.predictions import Predictions, Quantiles
-from wellcal.predictions.plain import (
+from wellcal.predictions.quantile_ties import Ties
+from wellcal.predictions.serialization import (
     array_from_dict,
     array_to_dict,
     predictions_from_dict,
     predictions_to_dict,
 )
-from wellcal.predictions.quantile_ties import Ties
 from wellcal.problem.problem import check_pair_kernel
 
 FORMAT = "wellcal monitor 4"
@@ -276,7 +275,7 @@ class State:
 
     def _check_targets(self, predictions: Predictions) -> None:
         targets = np.asarray(self.targets)
-        if targets_are_indices(predictions):
+        if predictions.kind == "classes":
             classes = int(predictions.class_probs().shape[1])
             if targets.dtype.kind not in "iu" or not ((targets >= 0) & (targets < classes)).all():
                 raise ValueError(f"targets must be numbers of classes, 0 to {classes - 1}")

@@ -3,15 +3,13 @@
 from wellcal._arrays.domains import Domain, nonnegative, positive, real, simplex, unit_interval, whole_numbers
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.counts import NegativeBinomial, Poisson
-from wellcal.predictions.dirichlet import Dirichlet
 from wellcal.predictions.discrete import Bernoulli, Categorical
 from wellcal.predictions.fields import derived, family, parameter
 from wellcal.predictions.mixture import Mixture
-from wellcal.predictions.normal import DiagonalNormal, MultivariateNormal, Normal
-from wellcal.predictions.power_exponential import PowerExponential
 from wellcal.predictions.quantiles import Quantiles
 from wellcal.predictions.samples import Samples
-from wellcal.predictions.scalar import Beta, Gamma, Laplace, LogNormal, StudentT
+from wellcal.predictions.scalar import Beta, Gamma, Laplace, LogNormal, Normal, StudentT
+from wellcal.predictions.vectors import DiagonalNormal, Dirichlet, MultivariateNormal, PowerExponential
 
 __all__ = [
     "Bernoulli",

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
-from typing import Any, ClassVar, Self, cast
+from dataclasses import Field, fields
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_same_length, described, numeric_array, plain_array, real_array
+from wellcal._arrays.checks import (
+    check_same_length,
+    described,
+    must_be_levels,
+    numeric_array,
+    one_of,
+    plain_array,
+    real_array,
+    whole_number,
+)
+from wellcal._arrays.chunks import budget, check_size
 from wellcal._arrays.copies import freeze, read_only
 from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.namespaces import (
     Array,
     Namespace,
+    NDArray,
     asarray,
     attribute,
     device_of,
+    from_numpy,
     host_copy,
     is_array,
     is_traced,
@@ -27,21 +41,75 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.parameters import as_library
+from wellcal._arrays.seeds import fresh_generator
 from wellcal.columns.labels import Labels, in_order_of, labels_of
 from wellcal.predictions import pytrees
-from wellcal.predictions.capabilities import CAPABILITIES, Distributions, at_all_levels
 from wellcal.predictions.construction import Coordinates, coordinates_in_order, frozen_init
-from wellcal.predictions.fields import Parameter, checked_parameters, declared_in
+from wellcal.predictions.fields import KEY, Parameter, checked_parameters
 from wellcal.predictions.quantile_ties import Ties
 
 FAMILIES: list[type[Predictions]] = []
+
+
+CAPABILITIES = (
+    "sample",
+    "mean",
+    "variance",
+    "log_prob",
+    "cdf",
+    "quantile",
+    "upper_quantile",
+    "interquartile_range",
+    "class_probs",
+)
+"""What :meth:`Predictions.supports` can be asked about."""
+
+NORMAL_INTERQUARTILE_RANGE = 1.3489795003921634
+"""Interquartile range of the standard normal distribution."""
 
 
 _KINDS = {"labels": "classes", "counts": "counts", "bins": "quantiles", "objects": "objects"}
 """Kinds of families by the names of their target domains."""
 
 
-class Predictions(Distributions):
+def at_all_levels(quantile: Callable[..., Array]) -> Callable[..., Array]:
+    """The method `quantile` of a family, which sees a number, or levels that end in the batch shape.
+
+    Levels ``(k,)`` are those of all n predictions and give ``(n, k)``, whatever k is: the shape of an answer
+    must not depend on whether there happen to be as many cases as levels. Levels with more axes end in the
+    batch shape, one for each prediction, or in 1, and give ``(..., n)``. Numbers that are no levels are
+    refused, here for all families.
+    """
+    name = "q" if quantile.__name__ == "upper_quantile" else "u"
+
+    @wraps(quantile)
+    def shared(self: Any, u: Any) -> Array:
+        if isinstance(u, (float, int)):
+            must_be_levels(u, name)
+            return quantile(self, u)
+        if self.event_shape != ():
+            return quantile(self, u)  # which says that vectors have none
+        levels = numeric_array(u, name)
+        levels = self.constant(levels) if isinstance(u, (list, tuple)) else levels
+        must_be_levels(levels, name)
+        n, axes = len(self), levels.ndim
+        if axes == 0 or (axes > 1 and (levels.shape[-1] == n or levels.shape[-1] != 1)):
+            return quantile(self, levels)  # which says what is wrong with levels that do not fit
+        if axes > 1:
+            return quantile(self, namespace(levels).broadcast_to(levels, (*levels.shape[:-1], n)))
+        count = int(levels.shape[0])
+        if n * count > budget.most:
+            raise ValueError(
+                f"{name} has {count:,} levels, which would make {n:,} x {count:,} quantiles, a row "
+                f"for each prediction; for one level for each of them give a first axis, {name}[None, :]"
+            )
+        found = quantile(self, namespace(levels).broadcast_to(levels[:, None], (count, n)))
+        return namespace(found).permute_dims(found, (1, 0))
+
+    return shared
+
+
+class Predictions:
     """A frozen batch of n predicted distributions of one family.
 
     A batch is a snapshot. Parameters are copied when it is made, so that changing an array afterwards
@@ -112,8 +180,6 @@ class Predictions(Distributions):
     """Whether `log_prob` is a density; otherwise it is a probability."""
     parameter_fields: ClassVar[Mapping[str, Parameter]] = {}
     """What the fields were declared with, by name."""
-    added_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields that batches of earlier versions were stored without: they take their default."""
     column_role: ClassVar[str] = ""
     """Keyword of :func:`wellcal.as_predictions` for columns of data frames; by default the class in words."""
     column_parameters: ClassVar[tuple[str, ...]] = ()
@@ -126,7 +192,11 @@ class Predictions(Distributions):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         own = vars(cls)
-        if declared := declared_in(own):
+        # The decorator that makes fields of them has not run yet.
+        declared = {
+            name: x.metadata[KEY] for name, x in own.items() if isinstance(x, Field) and KEY in x.metadata
+        }
+        if declared:
             cls.parameter_fields = {**cls.parameter_fields, **declared}
             if "array_fields" not in own:
                 cls.array_fields = tuple(cls.parameter_fields)
@@ -247,6 +317,91 @@ class Predictions(Distributions):
         shape = "" if self.event_shape == () else f", targets of shape {self.event_shape}"
         return f"<{type(self).__name__}: {len(self)} predictions{shape}>"
 
+    # -- distributions -----------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+        # Families define those that they have: ask `supports` before calling one.
+        def mean(self) -> Array: ...
+        def variance(self) -> Array: ...
+        def log_prob(self, y: Array) -> Array: ...
+        def cdf(self, y: Array) -> Array: ...
+        def quantile(self, u: Array) -> Array: ...
+        def upper_quantile(self, q: Array) -> Array: ...
+        def class_probs(self) -> Array: ...
+
+    def supports(self, what: str) -> bool:
+        """Whether these predictions have a method: "cdf", "quantile", "log_prob", "sample" and so on.
+
+        Examples
+        --------
+        >>> import numpy as np, wellcal as wc
+        >>> wc.Samples(np.zeros((5, 2))).supports("cdf"), wc.Samples(np.zeros((5, 2, 3))).supports("cdf")
+        (True, False)
+        """
+        return self.missing(what) is None
+
+    def missing(self, what: str) -> str | None:
+        """Why these predictions lack a method, as a sentence; None where they have it.
+
+        Families override it where a method exists for some batches only.
+        """
+        one_of(what, "method of predictions", CAPABILITIES)
+        name, cls = type(self).__name__, type(self)
+        if what == "sample":
+            return None if cls.draw is not Predictions.draw else f"{name} cannot be sampled"
+        if what == "interquartile_range" and cls.interquartile_range is Predictions.interquartile_range:
+            usable = self.supports("variance" if self.event_shape else "quantile")
+            remedy = "define quantile or interquartile_range, or give a kernel with a length scale"
+            return None if usable else f"{name} has no interquartile range; {remedy}"
+        if not callable(getattr(cls, what, None)):
+            return f"{name} has no {what}"
+        scalar = what not in ("cdf", "quantile", "upper_quantile") or self.event_shape == ()
+        return None if scalar else f"{name} of vectors has no {what}: only scalar targets have one"
+
+    def require(self, what: str) -> None:
+        """Raise TypeError, with the reason, where these predictions lack a method."""
+        reason = self.missing(what)
+        if reason is not None:
+            raise TypeError(reason)
+
+    def sample(self, rng: int | np.random.Generator | None = None, size: int | None = None) -> Array:
+        """Draw targets from the predictions.
+
+        Parameters
+        ----------
+        rng
+            Seed or generator; None draws new numbers each time. Draws are made by NumPy and handed to the
+            predictions' library.
+        size
+            Number of independent draws for each prediction.
+
+        Returns
+        -------
+        array
+            ``(n,) + event_shape``, or ``(size, n) + event_shape``.
+        """
+        count = 1 if size is None else whole_number(size, "size", least=0)
+        check_size(count * len(self) * math.prod(self.event_shape), "size", count)
+        drawn = self.draw(fresh_generator(rng), count)
+        drawn = drawn[0] if size is None else drawn
+        if drawn.dtype.kind not in "biuf":
+            return drawn  # only NumPy holds strings and objects
+        return self.constant(drawn) if drawn.dtype.kind == "f" else from_numpy(drawn, self.like)
+
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        """NumPy draws of shape ``(size, n) + event_shape``."""
+        raise TypeError(f"{type(self).__name__} cannot be sampled")
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges, ``(n,)``; for vectors those of normals of equal variance, ``(n, d)``.
+
+        Not differentiated in general: length scales, which are made from it, are constants.
+        """
+        self.require("interquartile_range")
+        if self.event_shape:
+            return NORMAL_INTERQUARTILE_RANGE * namespace(self.like).sqrt(self.variance())
+        return self.quantile(0.75) - self.quantile(0.25)
+
     # -- library ---------------------------------------------------------------------------
 
     @property
@@ -255,9 +410,13 @@ class Predictions(Distributions):
         first = getattr(self, self.array_fields[0])
         if type(first) is np.ndarray:
             return first
-        arrays: list[Array] = []
-        self.map_arrays(lambda array: arrays.append(array) or array)
-        return next((a for a in arrays if is_traced(a) or getattr(a, "requires_grad", False)), first)
+        return next((a for a in self.arrays() if is_traced(a) or getattr(a, "requires_grad", False)), first)
+
+    def arrays(self) -> list[Array]:
+        """Return all parameters that are arrays, with those of the batches that this one is made of."""
+        own = [array for name in self.array_fields if (array := getattr(self, name)) is not None]
+        parts = (part for name in self.batch_fields for part in getattr(self, name))
+        return own + [array for part in parts for array in part.arrays()]
 
     @property
     def xp(self) -> Namespace:
@@ -364,16 +523,30 @@ class Predictions(Distributions):
         return array
 
 
+class Located(Predictions):
+    """Families with locations, which are their means."""
+
+    loc: Array
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one target: () or ``(d,)``."""
+        return tuple(int(k) for k in self.loc.shape[1:])
+
+    def mean(self) -> Array:
+        """Means, ``(n,)`` or ``(n, d)``."""
+        return self.loc
+
+
 def _checked_index(index: Any, n: int) -> Array:
     """Return a list, integer array or mask as an array without negative entries."""
-    if not is_array(index):
-        if not isinstance(index, Iterable) or isinstance(index, (str, bytes)):
-            raise TypeError(
-                f"predictions are indexed by numbers, a slice, a mask or a list, found {described(index)}"
-            )
-        index = plain_array(index, "index of predictions")
-        index = index if index.size else index.astype(int)
+    if not is_array(index) and (not isinstance(index, Iterable) or isinstance(index, (str, bytes))):
+        raise TypeError(
+            f"predictions are indexed by numbers, a slice, a mask or a list, found {described(index)}"
+        )
     index = plain_array(index, "index of predictions")
+    if type(index) is np.ndarray and not index.size:
+        index = index.astype(int)  # an empty list has no type
     xp = namespace(index)
     if index.ndim != 1:
         raise IndexError(
@@ -412,26 +585,24 @@ def check_cases(n: int, name: str, batch: Predictions) -> None:
 def nonempty(batch: Predictions) -> None:
     """Reject a batch without predictions."""
     if len(batch) == 0:
-        fields = (*batch.batch_fields, *batch.parameter_fields)
-        name = batch.parameter_fields[fields[0]].called or fields[0] if not batch.batch_fields else fields[0]
+        name = (*batch.batch_fields, *batch.parameter_fields)[0]
+        name = batch.parameter_fields.get(name, Parameter()).called or name
         raise ValueError(f"{type(batch).__name__} is empty: at least one row is needed in {name}")
 
 
 def keeps_distribution(derived: type, base: type) -> bool:
-    """Whether a class derived from a family still has the distributions of that family.
+    """True if a class derived from a family still has the distributions of that family.
 
     It does unless it defines a method that says otherwise. What a class knows because it is a family at all
     serves every family, and classes of other kinds are none of this function's business.
     """
     if base is Predictions or not issubclass(base, Predictions):
         return True
-    return not any(_redefines(derived, base, name) for name in (*CAPABILITIES, "draw"))
-
-
-def _redefines(derived: type, base: type, name: str) -> bool:
-    """Whether a method is another one; one that is taken away says nothing new."""
-    own = getattr(derived, name, None)
-    return own is not getattr(base, name, None) and own is not getattr(Predictions, name, None)
+    for name in (*CAPABILITIES, "draw"):
+        own = getattr(derived, name, None)  # one that is taken away says nothing new
+        if own is not getattr(base, name, None) and own is not getattr(Predictions, name, None):
+            return False
+    return True
 
 
 # -- the door of every measure and test ----------------------------------------------------------
@@ -493,18 +664,13 @@ def check_truth_first(y: object, name: str = "pred") -> None:
     """
     if type(y) is np.ndarray:
         return
-    if (single := isinstance(y, Predictions)) or _holds_several(y):
-        found = "predictions" if single else "a dictionary"
+    one = (str, bytes, int, float, np.generic)
+    given: Any = y
+    several = isinstance(y, Mapping) and not all(isinstance(x, one) for x in given.values())
+    if several or isinstance(given, Predictions):
+        found = "a dictionary" if several else "predictions"
         raise TypeError(
             f"y must be observed targets, found {found}; did you swap y and {name}? the order is (y, "
             f"{name}), truth first"
         )
-    refuse_elsewhere(y, "y")
-
-
-def _holds_several(y: object) -> bool:
-    """Whether an object is a dictionary of more than numbers and labels, such as predictions of models."""
-    if not isinstance(y, Mapping):
-        return False
-    one = (str, bytes, int, float, np.generic)
-    return any(not isinstance(value, one) for value in cast("Mapping[Any, Any]", y).values())
+    refuse_elsewhere(given, "y")

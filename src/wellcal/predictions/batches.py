@@ -1,22 +1,23 @@
-"""What is done with whole batches: several become one, and one moves to NumPy, or to wherever arrays are."""
+"""Whole batches: several become one, and one moves to NumPy or to another device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 import array_api_compat as compat
 import numpy as np
 
+from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import (
     Array,
-    Namespace,
     NDArray,
     asarray,
     concat_rows,
     device_of,
     host_copy,
+    is_torch,
     namespace,
     to_numpy,
 )
@@ -24,11 +25,13 @@ from wellcal._arrays.parameters import same_dtype
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.samples import Samples
 
+_copies: Memo[Predictions] = Memo(most=100_000_000)
+
 
 def in_numpy(predictions: Predictions) -> Predictions:
-    """The same batch in NumPy and float64, for what needs neither gradients nor a device.
+    """Return a batch in NumPy and float64, for what needs neither gradients nor a device.
 
-    One that is so already is returned itself, with what is remembered of it.
+    One that is so already is returned itself, with what is cached for it.
 
     Examples
     --------
@@ -37,17 +40,14 @@ def in_numpy(predictions: Predictions) -> Predictions:
     >>> in_numpy(pred) is pred
     True
     """
-    moved: list[bool] = []
+    if all(type(a) is np.ndarray and (a.dtype.kind != "f" or a.dtype == float) for a in predictions.arrays()):
+        return predictions
+    return predictions.map_arrays(_in_double)
 
-    def converted(array: Array) -> NDArray:
-        values = to_numpy(array)
-        if values.dtype.kind == "f":  # positions stay whole numbers
-            values = values.astype(np.float64, copy=values is not array)  # tensors may change
-        moved.append(values is not array)
-        return values
 
-    batch = predictions.map_arrays(converted)
-    return batch if any(moved) else predictions
+def _in_double(array: Array) -> NDArray:
+    values = to_numpy(array)
+    return values.astype(np.float64) if values.dtype.kind == "f" else values
 
 
 def host_copies(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
@@ -61,48 +61,37 @@ def host_copies(predictions: Predictions, *others: Array) -> tuple[Any, ...]:
     >>> type(batch.loc).__name__, type(y).__name__
     ('ndarray', 'ndarray')
     """
-    arrays: list[Array] = list(others)
-    predictions.map_arrays(lambda array: arrays.append(array) or array)
-    copies = map(host_copy, arrays)
-    if not all(isinstance(copy, np.ndarray) for copy in copies):
+    if not all(isinstance(host_copy(array), np.ndarray) for array in (*others, *predictions.arrays())):
         return (predictions, *others)
-    values = map(to_numpy, others)
-    return in_numpy(predictions), *(v.astype(np.float64) if v.dtype.kind == "f" else v for v in values)
+    return in_numpy(predictions), *map(_in_double, others)
 
 
-def wherever(predictions: Predictions) -> Callable[[Array], Predictions]:
-    """From arrays to the same batch in their library and on their device, where it is moved once.
+def on_device_of(predictions: Predictions, like: Array) -> Any:
+    """Return a batch in the library and on the device of `like`, where it is moved once.
 
     Examples
     --------
     >>> import torch
     >>> from wellcal.predictions import Normal
-    >>> beside = wherever(Normal(np.zeros(2), 1.0))
-    >>> beside(torch.ones(2)).loc
+    >>> on_device_of(Normal(np.zeros(2), 1.0), torch.ones(2)).loc
     tensor([0., 0.], dtype=torch.float64)
     """
-    moved: dict[Any, Predictions] = {}
-    own = predictions.like
+    if type(like) is np.ndarray and type(predictions.like) is np.ndarray:
+        return predictions
+    xp, device = namespace(like), device_of(like)
 
-    def beside(like: Array) -> Predictions:
-        if type(like) is np.ndarray and type(own) is np.ndarray:
-            return predictions
-        xp, device = namespace(like), device_of(like)
-        if (xp, device) not in moved:
-            moved[xp, device] = predictions.map_arrays(lambda array: _placed(array, xp, device))
-        return moved[xp, device]
-
-    return beside
-
-
-def _placed(array: Array, xp: Namespace, device: Any) -> Array:
-    if namespace(array) is xp:
+    def placed(array: Array) -> Array:
+        if namespace(array) is not xp:
+            return asarray(array, xp=xp, device=device)
         return array if device_of(array) == device else compat.to_device(array, device)
-    return asarray(array, xp=xp, device=device)
+
+    if not is_torch(xp):  # JAX compiles constants into its programs
+        return predictions.map_arrays(placed)
+    return _copies.get(predictions, str(device), lambda: predictions.map_arrays(placed))
 
 
 def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str) -> Predictions:
-    """One batch with the predictions of all, which must be of one family and agree in what they share.
+    """Return one batch of all predictions, which must be of one family and agree in what they share.
 
     Parameters
     ----------
@@ -136,7 +125,13 @@ def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str)
     if isinstance(first, Samples):
         batches = _alike(batches)
         first = batches[0]
-    _check_shared(batches, names, what)
+    own = {*first.array_fields, *first.batch_fields}
+    for field in [field.name for field in fields(first) if field.name not in own]:
+        for name, batch in zip(names, batches, strict=True):
+            if not np.array_equal(getattr(batch, field), getattr(first, field)):
+                raise ValueError(
+                    f"{what} must have the same {field}, and that of {name} differs from that of {names[0]}"
+                )
     changed: dict[str, Any] = {}
     for field in first.batch_fields:
         groups = [getattr(batch, field) for batch in batches]
@@ -149,64 +144,34 @@ def concatenate(batches: Sequence[Predictions], names: Sequence[str], what: str)
         changed[field] = tuple(concatenate(members, names, what) for members in zip(*groups, strict=True))
     for field in first.array_fields:
         arrays = [getattr(batch, field) for batch in batches]
-        if arrays[0] is not None:
-            _check_rows_alike(arrays, names, what, field)
-            changed[field] = concat_rows(same_dtype(arrays))
-    return _with_labels(first.with_fields(**changed), batches)
-
-
-def _with_labels(joined: Predictions, batches: Sequence[Predictions]) -> Predictions:
-    """The labels of all cases, where all have some; labels of a part of them say nothing of the rest."""
-    indexes: list[Any] = [batch.case_index for batch in batches]
-    if all(index is None for index in indexes):
-        return joined
-    known = all(index is not None for index in indexes)
-    return joined.with_index(indexes[0].append(indexes[1:]) if known else None)
-
-
-def _check_shared(batches: Sequence[Predictions], names: Sequence[str], what: str) -> None:
-    """Reject batches that differ in what a batch has in common, such as the support."""
-    first: Any = batches[0]
-    own = {*first.array_fields, *first.batch_fields}
-    for field in [field.name for field in fields(first) if field.name not in own]:
-        for name, batch in zip(names, batches, strict=True):
-            if not np.array_equal(getattr(batch, field), getattr(first, field)):
+        if arrays[0] is None:
+            continue
+        namespace(*arrays)  # two libraries are an error
+        shapes = [tuple(array.shape[1:]) for array in arrays]
+        for name, shape in zip(names, shapes, strict=True):
+            if shape != shapes[0]:
                 raise ValueError(
-                    f"{what} must have the same {field}, and that of {name} differs from that of {names[0]}"
+                    f"{what} must have {field} of one shape beyond the first axis, found {shapes[0]} in "
+                    f"{names[0]} and {shape} in {name}"
                 )
-
-
-def _check_rows_alike(arrays: list[Array], names: Sequence[str], what: str, field: str) -> None:
-    namespace(*arrays)  # two libraries are an error
-    for name, array in zip(names, arrays, strict=True):
-        if tuple(array.shape[1:]) != tuple(arrays[0].shape[1:]):
-            raise ValueError(
-                f"{what} must have {field} of one shape beyond the first axis, found "
-                f"{tuple(arrays[0].shape[1:])} in {names[0]} and {tuple(array.shape[1:])} in {name}"
-            )
+        changed[field] = concat_rows(same_dtype(arrays))
+    indexes: list[Any] = [batch.case_index for batch in batches]
+    labelled = all(index is not None for index in indexes)  # labels of a part say nothing of the rest
+    return first.with_fields(**changed).with_index(indexes[0].append(indexes[1:]) if labelled else None)
 
 
 def _alike(batches: Sequence[Any]) -> list[Any]:
-    """Samples of one kind and one number of values, all or none of them with weights."""
-    sizes = {int(batch.values.shape[1]) for batch in batches}
-    kinds = {batch.kind for batch in batches}
-    weighted = {batch.weights is not None for batch in batches}
-    if len(sizes) == len(kinds) == len(weighted) == 1:
+    """Return samples of one kind and one number of values, all or none of them with weights."""
+    if len({(int(b.values.shape[1]), b.kind, b.weights is None) for b in batches}) == 1:
         return list(batches)
-    if len(sizes) == 1 and weighted == {False}:
-        return [batch.with_fields(kind="atoms") for batch in batches]
-    return [_padded(batch, max(sizes)) for batch in batches]
+    size = max(int(batch.values.shape[1]) for batch in batches)
+    return [_padded(batch, size) for batch in batches]
 
 
 def _padded(samples: Samples, size: int) -> Samples:
-    """The same as `size` weighted atoms; those that are added repeat the first and weigh nothing."""
+    """Return samples as `size` weighted atoms; those that are added repeat the first and weigh nothing."""
     values, weights = samples.values, samples.atom_weights()
-    missing = size - int(values.shape[1])
-    if missing:
-        values = _appended(values, [values[:, :1, ...]] * missing)
-        weights = _appended(weights, [0.0 * weights[:, :1]] * missing)
+    if missing := size - int(values.shape[1]):
+        values = namespace(values).concat([values, *[values[:, :1, ...]] * missing], axis=1)
+        weights = namespace(weights).concat([weights, *[0.0 * weights[:, :1]] * missing], axis=1)
     return samples.with_fields(values=values, weights=weights, kind="atoms")
-
-
-def _appended(array: Array, more: list[Array]) -> Array:
-    return namespace(array).concat([array, *more], axis=1)

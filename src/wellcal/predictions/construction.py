@@ -33,12 +33,12 @@ def frozen_init(post_init: Callable[..., None]) -> Callable[..., None]:
     @wraps(post_init)
     def init(self: Any, *options: Any) -> None:
         if "case_index" in vars(self):  # called by the one of a derived class
-            post_init(self)
+            post_init(self, *options)
             return
         _make_batch_of_one(self)
         self.arrange(*options)
         _copy_parameters(self)
-        post_init(self)
+        post_init(self, *options)
         for name in self.__dataclass_fields__:
             freeze(getattr(self, name))
 

@@ -9,18 +9,10 @@ from scipy import special
 
 from wellcal._arrays.domains import Domain, positive, spread, whole_numbers
 from wellcal._arrays.inversion import count_quantile
-from wellcal._arrays.memo import Memo
-from wellcal._arrays.namespaces import Array, NDArray, is_numpy, to_numpy
-from wellcal._arrays.special import (
-    elementwise,
-    negative_binomial_log_prob,
-    poisson_log_prob,
-    quiet,
-)
+from wellcal._arrays.namespaces import Array, NDArray, to_numpy
+from wellcal._arrays.special import elementwise, negative_binomial_log_prob, poisson_log_prob, quiet
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.fields import family, parameter
-
-_quantiles: Memo[NDArray] = Memo(most=100_000, keys=8)
 
 
 class _Counts(Predictions):
@@ -28,20 +20,8 @@ class _Counts(Predictions):
 
     target_domain: ClassVar[Domain] = whole_numbers
 
-    def quantile(self, u: Array) -> Array:
-        """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0.
-
-        Those at single levels are remembered: kernels and witnesses ask for quartiles again and again.
-        """
-        if not isinstance(u, float) or not is_numpy(self.xp):
-            return self._quantile(u)
-        return _quantiles.get(self, u, lambda: self._quantile(u)).copy()
-
-    def _quantile(self, u: Array) -> Array:
-        raise NotImplementedError
-
     def _whole(self, y: Array) -> tuple[Array, Array]:
-        """`y`, and where it is a possible count."""
+        """Return `y`, and where it is a possible count."""
         array = self.argument(y, "y")
         return array, (array >= 0) & (self.xp.floor(array) == array)
 
@@ -89,20 +69,19 @@ class Poisson(_Counts):
         """Distribution function at `y`."""
         return elementwise(_poisson_cdf, self.argument(y, "y"), self.rate)
 
-    def _quantile(self, u: Array) -> Array:
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
         return elementwise(_poisson_quantile, self.argument(u, "u"), self.rate)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.poisson(to_numpy(self.rate), (size, len(self))).astype(np.float64)
 
 
-@quiet
 def _poisson_cdf(y: NDArray, rate: NDArray) -> NDArray:
     k = np.floor(y)
     return np.where(k < 0, 0.0, special.pdtr(np.maximum(k, 0.0), rate))
 
 
-@quiet
 def _poisson_quantile(u: NDArray, rate: NDArray) -> NDArray:
     wide = rate.astype(np.float64)
     return count_quantile(_poisson_cdf, u, wide, wide, wide)
@@ -167,7 +146,8 @@ class NegativeBinomial(_Counts):
         """Distribution function at `y`."""
         return elementwise(_negative_binomial_cdf, self.argument(y, "y"), self._mean, self.dispersion)
 
-    def _quantile(self, u: Array) -> Array:
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`: the smallest count whose distribution function reaches it, 0 for u = 0."""
         return elementwise(_negative_binomial_quantile, self.argument(u, "u"), self._mean, self.dispersion)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
@@ -177,31 +157,17 @@ class NegativeBinomial(_Counts):
         return rng.poisson(rate).astype(np.float64)
 
 
-@quiet
 def _negative_binomial_cdf(y: NDArray, mean: NDArray, dispersion: NDArray) -> NDArray:
     k = np.floor(y)
     odds, size = dispersion * mean, 1.0 / dispersion
     more = np.maximum(k, 0.0) + 1.0
     # Two forms of one value: each keeps the digits of the smaller of p = 1 / (1 + odds) and 1 - p.
-    more, odds, size = np.broadcast_arrays(more, odds, size)
-    small = odds < 1.0
-    few, many = (np.flatnonzero(chosen) for chosen in (small, ~small))
-    found = np.empty(more.shape)
-    for rows, form in ((few, _by_failures), (many, _by_successes)):
-        if len(rows):
-            np.put(found, rows, form(more.ravel()[rows], odds.ravel()[rows], size.ravel()[rows]))
+    by_failures = special.betaincc(more, size, odds / (1.0 + odds))
+    by_successes = special.betainc(size, more, 1.0 / (1.0 + odds))
+    found = np.where(odds < 1.0, by_failures, by_successes)
     return np.where(k < 0, 0.0, np.where(k == np.inf, 1.0, found))
 
 
-def _by_failures(more: NDArray, odds: NDArray, size: NDArray) -> NDArray:
-    return special.betaincc(more, size, odds / (1.0 + odds))
-
-
-def _by_successes(more: NDArray, odds: NDArray, size: NDArray) -> NDArray:
-    return special.betainc(size, more, 1.0 / (1.0 + odds))
-
-
-@quiet
 def _negative_binomial_quantile(u: NDArray, mean: NDArray, dispersion: NDArray) -> NDArray:
     mean, dispersion = mean.astype(np.float64), dispersion.astype(np.float64)
     variance = mean + dispersion * mean**2

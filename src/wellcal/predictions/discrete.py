@@ -8,20 +8,17 @@ import numpy as np
 
 from wellcal._arrays.checks import check_ndim, check_rows, label_array, one_of
 from wellcal._arrays.domains import Domain, simplex, unit_interval
-from wellcal._arrays.namespaces import (
-    Array,
-    NDArray,
-    from_numpy,
-    host_copy,
-    is_traced,
-    namespace,
-    to_numpy,
-)
+from wellcal._arrays.namespaces import Array, NDArray, from_numpy, host_copy, is_traced, namespace, to_numpy
 from wellcal._arrays.parameters import as_library
-from wellcal._arrays.special import draw_index, gather, integer_dtype, log_or_minus_infinity, quiet
-from wellcal.predictions.atoms import Atoms
-from wellcal.predictions.base import Predictions, check_cases
-from wellcal.predictions.capabilities import CAPABILITIES
+from wellcal._arrays.special import (
+    draw_index,
+    gather,
+    integer_dtype,
+    log_or_minus_infinity,
+    quiet,
+    table_quantile,
+)
+from wellcal.predictions.base import CAPABILITIES, Predictions, check_cases
 from wellcal.predictions.class_names import (
     NUMBERS_WANTED,
     advise_of_unpredicted,
@@ -39,14 +36,80 @@ from wellcal.predictions.class_names import (
 from wellcal.predictions.fields import family, parameter
 from wellcal.predictions.input_hints import with_probability_hint
 
+
+class FiniteFamily(Predictions):
+    """Moments, distribution function and quantiles of families on finitely many atoms."""
+
+    def atoms(self) -> tuple[Array, Array]:
+        """Return atoms ``(n, S)`` or ``(n, S, d)`` and their weights ``(n, S)``."""
+        raise NotImplementedError
+
+    def _average(self, of: Array, weights: Array) -> Array:
+        return self.xp.sum((weights if of.ndim == 2 else weights[:, :, None]) * of, axis=1)
+
+    def mean(self) -> Array:
+        """Means, ``(n,)`` or ``(n, d)``."""
+        self.require("mean")
+        return self._average(*self.atoms())
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``, or of the coordinates, ``(n, d)``."""
+        self.require("variance")
+        values, weights = self.atoms()
+        return self._average((values - self._average(values, weights)[:, None, ...]) ** 2, weights)
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`: weight of the atoms up to and including it."""
+        self.require("cdf")
+        xp, (values, weights) = self.xp, self.atoms()
+        return xp.sum(xp.where(values <= self.argument(y, "y")[..., None], weights, 0.0 * weights), axis=-1)
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`: the smallest atom whose distribution function reaches it."""
+        self.require("quantile")
+        return table_quantile(*self.atoms(), self.argument(u, "u"))
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges, ``(n,)``, or of the coordinates, ``(n, d)``."""
+        self.require("interquartile_range")
+        values, weights = self.atoms()
+        low, high = (self.argument(u, "u", event_ndim=0) for u in (0.25, 0.75))
+        tables = [values] if values.ndim == 2 else [values[:, :, k] for k in range(values.shape[2])]
+        ranges = [table_quantile(t, weights, high) - table_quantile(t, weights, low) for t in tables]
+        return ranges[0] if values.ndim == 2 else self.xp.stack(ranges, axis=1)
+
+
 _labels = Domain("labels", discrete=True)
 _binary = Domain(
     "labels", lambda y: (y == 0) | (y == 1), "must be 0 or 1", "recode the two classes", discrete=True
 )
 
 
+class _Classes(FiniteFamily):
+    """Families whose targets are labels."""
+
+    @quiet
+    def log_prob(self, y: Array) -> Array:
+        """Log probability of labels `y`; minus infinity where there is no such class."""
+        batch: Any = self
+        targets = _as_given(batch, y, "y")
+        k = len(self.event_shape)
+        wanted = (len(self), *self.event_shape)
+        if targets.ndim > k and tuple(targets.shape[targets.ndim - 1 - k :]) != wanted:
+            raise ValueError(
+                f"y must be a label or end in shape {wanted}, found shape {tuple(targets.shape)}"
+            )
+        xp, ops = self.xp, self.ops
+        index = _find(batch, targets, "y")
+        if index.ndim == 0:
+            index = xp.broadcast_to(index, (len(self),))
+        safe = xp.where(index < 0, xp.zeros_like(index), index)
+        found = log_or_minus_infinity(ops, gather(self.class_probs(), safe))
+        return xp.where(index < 0, -np.inf * ops.one(found), found)
+
+
 @family
-class Bernoulli(Predictions):
+class Bernoulli(_Classes):
     """Probabilities of a binary target.
 
     Targets are booleans or the numbers 0 and 1; one of two labels where `classes` are given.
@@ -76,7 +139,6 @@ class Bernoulli(Predictions):
     classes: Any = None
 
     target_domain: ClassVar[Domain] = _binary
-    added_fields: ClassVar[tuple[str, ...]] = ("classes",)
 
     def __post_init__(self) -> None:
         try:
@@ -108,6 +170,11 @@ class Bernoulli(Predictions):
         """Probabilities of 0 and 1, ``(n, 2)``."""
         return self.xp.stack([1.0 - self.probs, self.probs], axis=1)
 
+    def atoms(self) -> tuple[Array, Array]:
+        """Return 0 and 1 for each prediction, and their probabilities."""
+        probs = self.class_probs()
+        return self.xp.broadcast_to(self.constant(self.support_values()), tuple(probs.shape)), probs
+
     def support_values(self) -> NDArray:
         """The values 0.0 and 1.0, as a NumPy array."""
         return np.array([0.0, 1.0])
@@ -124,37 +191,13 @@ class Bernoulli(Predictions):
         """Variances, ``(n,)``."""
         return self.probs * (1.0 - self.probs)
 
-    @quiet
-    def log_prob(self, y: Array) -> Array:
-        """Log probability of `y`; minus infinity for values other than 0 and 1, or the classes."""
-        ops = self.ops
-        y = self.argument(y, "y") if self.classes is None else _find(self, _as_given(self, y, "y"), "y")
-        p = self.probs
-        zero, one = log_or_minus_infinity(ops, 1.0 - p), log_or_minus_infinity(ops, p)
-        return ops.where(y == 1, one, ops.where(y == 0, zero, -np.inf * ops.one(p)))
-
-    def cdf(self, y: Array) -> Array:
-        """Distribution function at `y`."""
-        ops, y = self.ops, self.argument(y, "y")
-        p = self.probs
-        return ops.where(y < 0, 0.0 * p, ops.where(y < 1, 1.0 - p, ops.one(p)))
-
-    def quantile(self, u: Array) -> Array:
-        """Quantiles at levels `u`: 0 up to the probability of 0, then 1."""
-        ops, u = self.ops, self.argument(u, "u")
-        p = self.probs
-        # At the levels 0 and 1 the quantiles are the ends of the support, which may be one point.
-        one = ((u > 1.0 - p) & (p > 0)) | (p >= 1)
-        found = ops.where(one, ops.one(p), 0.0 * p)
-        return ops.where((u >= 0) & (u <= 1), found, np.nan * ops.one(found))
-
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         drawn = (rng.random((size, len(self))) < to_numpy(self.probs)).astype(np.int64)
         return drawn if self.classes is None else self.classes[drawn]
 
 
 @family
-class Categorical(Atoms):
+class Categorical(_Classes):
     """Probabilities of C classes.
 
     Targets are labels where `classes` are given, support values where `support` alone is given, and the
@@ -298,24 +341,6 @@ class Categorical(Atoms):
         values = self.constant(self.support_values())
         shape = (*self.probs.shape, *values.shape[1:])
         return self.xp.broadcast_to(values, shape), self.probs
-
-    @quiet
-    def log_prob(self, y: Array) -> Array:
-        """Log probability of labels `y`; minus infinity where there is no such class."""
-        targets = _as_given(self, y, "y")
-        k = len(self.event_shape)
-        wanted = (len(self), *self.event_shape)
-        if targets.ndim > k and tuple(targets.shape[targets.ndim - 1 - k :]) != wanted:
-            raise ValueError(
-                f"y must be a label or end in shape {wanted}, found shape {tuple(targets.shape)}"
-            )
-        xp, ops = self.xp, self.ops
-        index = _find(self, targets, "y")
-        if index.ndim == 0:
-            index = xp.broadcast_to(index, (len(self),))
-        safe = xp.where(index < 0, xp.zeros_like(index), index)
-        found = log_or_minus_infinity(ops, gather(self.probs, safe))
-        return xp.where(index < 0, -np.inf * ops.one(found), found)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return self.labels()[draw_index(to_numpy(self.probs), rng, size)]

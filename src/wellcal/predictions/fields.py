@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field
+from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
 from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
@@ -11,7 +11,8 @@ from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.namespaces import Array, attribute, host_copy
 from wellcal._arrays.parameters import common_library_of, is_number, repeated, same_dtype
 
-_KEY = "wellcal parameter"
+KEY = "wellcal parameter"
+"""Key of a parameter in the metadata of its field."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def parameter(
     spec = Parameter(
         domain, ndim, unit, columns, if_fewer, remedy, called, own_length, optional, usual=usual, named=named
     )
-    return field(default=default, metadata={_KEY: spec})
+    return field(default=default, metadata={KEY: spec})
 
 
 def derived(*, init: Literal[False] = False) -> Any:
@@ -132,7 +133,7 @@ def derived(*, init: Literal[False] = False) -> Any:
     >>> Precise([4.0, 25.0])[1:].scale
     array([0.2])
     """
-    return field(init=init, default=None, metadata={_KEY: Parameter(computed=True)})
+    return field(init=init, default=None, metadata={KEY: Parameter(computed=True)})
 
 
 Class = TypeVar("Class", bound=type)
@@ -158,15 +159,6 @@ def family(cls: Class) -> Class:
     array([1., 2.])
     """
     return cast("Class", dataclass(frozen=True, repr=False, eq=False)(cls))
-
-
-def declared_in(members: Mapping[str, Any]) -> dict[str, Parameter]:
-    """Parameters among the members of a class whose decorator has not run yet."""
-    return {
-        name: value.metadata[_KEY]
-        for name, value in members.items()
-        if isinstance(value, Field) and _KEY in value.metadata
-    }
 
 
 def checked_parameters(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -11,21 +11,11 @@ from wellcal._arrays.checks import one_of
 from wellcal._arrays.chunks import budget, told_chunks
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.inversion import bisect_quantile
-from wellcal._arrays.namespaces import (
-    Array,
-    NDArray,
-    is_array,
-    is_numpy,
-    namespace,
-    stop_gradient,
-    to_numpy,
-)
+from wellcal._arrays.namespaces import Array, NDArray, is_array, is_numpy, namespace, stop_gradient, to_numpy
 from wellcal._arrays.parameters import same_library
 from wellcal._arrays.special import draw_index, log_or_minus_infinity, on_numpy, quiet
-from wellcal.predictions.base import Predictions, nonempty
-from wellcal.predictions.capabilities import CAPABILITIES
-from wellcal.predictions.fields import family, parameter
-from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
+from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
+from wellcal.predictions.fields import family, first_of, parameter
 from wellcal.predictions.samples import weight_rows
 
 _NEEDED = {"quantile": ("cdf", "quantile"), "variance": ("mean", "variance")}
@@ -89,7 +79,7 @@ class Mixture(Predictions):
 
     @property
     def shares_labels(self) -> bool:
-        """Whether all components predict the same classes, so that targets are class indices."""
+        """True if all components predict the same classes, so that targets are class indices."""
         return _share_labels(self.components)
 
     @property
@@ -112,24 +102,18 @@ class Mixture(Predictions):
 
     def class_probs(self) -> Array:
         """Probabilities of the classes, ``(n, C)``, where all components predict the same classes."""
-        self._need_labels()
-        return sum(
-            self.weights[:, k][:, None] * component.class_probs()
-            for k, component in enumerate(self.components)
-        )
+        self.require("class_probs")
+        return self._sum((component.class_probs() for component in self.components), vectors=True)
 
     def labels(self) -> NDArray:
         """What targets look like, as a NumPy array, where all components predict the same classes."""
-        self._need_labels()
+        self.require("class_probs")
         return cast("Any", self.components[0]).labels()
 
     def support_values(self) -> NDArray | None:
         """The numbers that classes stand for; None for labels that are not numeric."""
-        self._need_labels()
-        return cast("Any", self.components[0]).support_values()
-
-    def _need_labels(self) -> None:
         self.require("class_probs")
+        return cast("Any", self.components[0]).support_values()
 
     # -- what there is -----------------------------------------------------------------------
 
@@ -153,30 +137,22 @@ class Mixture(Predictions):
 
     # -- distribution ------------------------------------------------------------------------
 
-    def _average(self, method: str, *arguments: Any) -> Array:
-        """Weighted mean over components of what `method` returns, of shape (..., n) or (n, d)."""
-        self.require(method)
-        parts = [getattr(component, method)(*arguments) for component in self.components]
-        vectors = method == "mean" and self.event_shape != ()
-        total: Any = 0.0
-        for k, part in enumerate(parts):
-            weight = self.weights[:, k]
-            total = total + (weight[:, None] if vectors else weight) * part
-        return total
+    def _sum(self, values: Iterable[Array], *, vectors: bool) -> Array:
+        """Return the weighted sum of values of the components, ``(..., n)``, or vectors ``(n, d)``."""
+        weights = (self.weights[:, k] for k in range(len(self.components)))
+        return sum((w[:, None] if vectors else w) * x for w, x in zip(weights, values, strict=True))
 
     def mean(self) -> Array:
         """Means, ``(n,)`` or ``(n, d)``."""
-        return self._average("mean")
+        self.require("mean")
+        return self._sum((part.mean() for part in self.components), vectors=self.event_shape != ())
 
     def variance(self) -> Array:
         """Variances, ``(n,)`` or ``(n, d)``: of the components, and between their means."""
         self.require("variance")
         mean = self.mean()
-        total: Any = 0.0
-        for k, component in enumerate(self.components):
-            weight = self.weights[:, k] if self.event_shape == () else self.weights[:, k][:, None]
-            total = total + weight * (component.variance() + (component.mean() - mean) ** 2)
-        return total
+        parts = (part.variance() + (part.mean() - mean) ** 2 for part in self.components)
+        return self._sum(parts, vectors=self.event_shape != ())
 
     @quiet
     def log_prob(self, y: Array) -> Array:
@@ -195,31 +171,20 @@ class Mixture(Predictions):
 
     def cdf(self, y: Array) -> Array:
         """Distribution function at `y`, for scalar targets."""
-        return self._average("cdf", y)
+        self.require("cdf")
+        return self._sum((part.cdf(y) for part in self.components), vectors=False)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u`, for scalar targets: by bisection to floating-point precision."""
         self.require("quantile")
         level = self.argument(u, "u", event_ndim=0)
-        leaves: list[Array] = []
-        self.map_arrays(leaves.append)
 
         def on_batch(*arrays: NDArray) -> NDArray:
             rest = iter(arrays[:-1])
-
-            def concrete(_: Array) -> NDArray:
-                return next(rest)
-
-            return _quantile(self.map_arrays(concrete), arrays[-1])
+            return _quantile(self.map_arrays(lambda _: next(rest)), arrays[-1])
 
         shape = np.broadcast_shapes(tuple(level.shape), (len(self),))
-        return on_numpy(on_batch, *leaves, level, shape=shape)
-
-    def interquartile_range(self) -> Array:
-        """Interquartile ranges, ``(n,)``; for vectors those of normals of equal variance, ``(n, d)``."""
-        if self.event_shape == ():
-            return super().interquartile_range()
-        return NORMAL_INTERQUARTILE_RANGE * self.xp.sqrt(self.variance())
+        return on_numpy(on_batch, *self.arrays(), level, shape=shape)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         chosen = draw_index(to_numpy(self.weights), rng, size)
@@ -270,13 +235,12 @@ def _check_compatible(components: tuple[Any, ...]) -> None:
 
 
 def _in_one_unit(components: tuple[Any, ...]) -> tuple[Predictions, ...]:
-    """Components whose targets mean the same: the same classes with the same numbers, or numbers alone.
+    """Return components whose targets mean the same: classes with the same numbers, or numbers alone.
 
-    Where not all predict the same classes, targets are numbers, and no component may look for its names among
-    them.
+    Targets are numbers unless all predict the same classes, and no component may look for its names then.
     """
     if not _share_labels(components):
-        named = [getattr(component, "classes", None) is not None for component in components]
+        named = (getattr(component, "classes", None) is not None for component in components)
         return tuple(c.with_fields(classes=None) if n else c for c, n in zip(components, named, strict=True))
     known = [c.support_values() for c in components if c.supports("mean") and c.supports("class_probs")]
     if any(not np.array_equal(numbers, known[0]) for numbers in known):
@@ -294,13 +258,12 @@ def _share_labels(components: Sequence[Any]) -> bool:
 
 
 def _full_weights(weights: Any, components: tuple[Any, ...]) -> Array:
-    """Weights as an array ``(n, K)``, in the library and on the device of the components."""
+    """Return weights as an array ``(n, K)``, in the library and on the device of the components."""
     like, count = components[0].like, len(components)
     n = len(components[0])
-    xp = namespace(like)
-    row = like[(slice(None), *(0,) * (like.ndim - 1))]
     if weights is None:
-        return xp.stack([xp.full_like(row, 1.0 / count)] * count, axis=1)
+        xp = namespace(like)
+        return xp.stack([xp.full_like(first_of(like), 1.0 / count)] * count, axis=1)
     if is_array(weights) and not is_numpy(namespace(weights)):
         same_library(components=like, weights=weights)
     return weight_rows(weights, n, count, like, f" for {count} components of {n} predictions")
@@ -310,17 +273,12 @@ def _flatten(components: tuple[Predictions, ...], weights: Array) -> tuple[tuple
     """Components that are mixtures replaced by theirs, with the products of the weights."""
     if not any(isinstance(component, Mixture) for component in components):
         return components, weights
-    flat: list[Predictions] = []
-    columns: list[Array] = []
-    for k, component in enumerate(components):
-        column = weights[:, k][:, None]
-        if isinstance(component, Mixture):
-            flat.extend(component.components)
-            columns.append(column * component.weights)
-        else:
-            flat.append(component)
-            columns.append(column)
-    return tuple(flat), namespace(weights).concat(columns, axis=1)
+    flat = tuple(part for component in components for part in component.parts)
+    columns = [
+        weights[:, k : k + 1] * component.weights if isinstance(component, Mixture) else weights[:, k : k + 1]
+        for k, component in enumerate(components)
+    ]
+    return flat, namespace(weights).concat(columns, axis=1)
 
 
 def _quantile(batch: Mixture, u: NDArray) -> NDArray:
@@ -345,7 +303,7 @@ def _quantiles_of_cases(batch: Mixture, cases: NDArray, level: NDArray) -> NDArr
         used = some.weights[:, k] > 0
         low = np.where(used, np.minimum(low, found), low)
         high = np.where(used, np.maximum(high, found), high)
-    whole = all(component.target_kind == "counts" for component in batch.components)
+    whole = batch.kind == "counts"
     found = bisect_quantile(
         lambda rows: some[rows].cdf, level, low, high, smooth=batch.continuous, whole=whole
     )

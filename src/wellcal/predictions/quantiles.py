@@ -11,9 +11,7 @@ from wellcal._arrays.checks import check_levels, check_rows, flag, one_of, real_
 from wellcal._arrays.domains import Domain
 from wellcal._arrays.namespaces import Array, NDArray, is_traced, namespace, to_numpy
 from wellcal._arrays.special import draw_index, gather, integer_dtype
-from wellcal.columns.labels import labelled_rows, labels_of
-from wellcal.predictions.base import Predictions, nonempty
-from wellcal.predictions.capabilities import CAPABILITIES
+from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
 from wellcal.predictions.fields import family, parameter
 from wellcal.predictions.quantile_ties import Ties, refuse_ties
 
@@ -58,22 +56,16 @@ class Quantiles(Predictions):
 
     target_domain: ClassVar[Domain] = Domain("bins")
 
-    def arrange(self, *how: Any) -> None:
-        """Levels, and the values of each row, in increasing order where that is wanted."""
-        if how and flag(how[0], "sort"):
-            levels = check_levels(self.levels, open_interval=True)
-            values = real_array(self.values, "values", ndim=(2,))
-            if values.shape[1] == len(levels):
-                order = np.argsort(levels, kind="stable")
-                # A row in increasing order is the same, whichever order its columns had.
-                ordered = namespace(values).sort(values, axis=1)
-                labels = labels_of(self.values)
-                self.store(levels=levels[order], values=ordered)
-                if labels is not None:
-                    self.store(values=labelled_rows(ordered, labels))
-
     def __post_init__(self, sort: bool = False) -> None:
         levels = check_levels(self.levels, open_interval=True)
+        values = real_array(self.values, "values", ndim=(2,))
+        if values.shape[1] != len(levels):
+            raise ValueError(
+                f"values must have one column for each of the {len(levels)} levels, found shape "
+                f"{tuple(values.shape)}" + ("; transpose?" if values.shape[0] == len(levels) else "")
+            )
+        if flag(sort, "sort"):  # a row in increasing order is the same, whichever order its columns had
+            levels, values = np.sort(levels), namespace(values).sort(values, axis=1)
         again = np.sort(levels)[:-1][np.diff(np.sort(levels)) == 0]
         if len(again):
             raise ValueError(
@@ -83,12 +75,6 @@ class Quantiles(Predictions):
             raise ValueError(
                 f"levels must be strictly increasing, found {levels}; sort them with their values, or give "
                 "sort=True"
-            )
-        values = real_array(self.values, "values", ndim=(2,))
-        if values.shape[1] != len(levels):
-            raise ValueError(
-                f"values must have one column for each of the {len(levels)} levels, found shape "
-                f"{tuple(values.shape)}" + ("; transpose?" if values.shape[0] == len(levels) else "")
             )
         self.store(levels=levels, values=values)
         check_rows(
@@ -125,19 +111,9 @@ class Quantiles(Predictions):
 
         Outside of them it is not known, and the lowest or highest level is returned.
         """
-        xp, y, last = self.xp, self.argument(y, "y"), len(self.levels) - 1
-        levels = xp.broadcast_to(self.constant(self.levels), tuple(self.values.shape))
+        xp, y = self.xp, self.argument(y, "y")
         below = xp.sum(xp.astype(self.values <= y[..., None], integer_dtype(xp)), axis=-1)
-        left = xp.clip(below - 1, 0, last)
-        right = xp.clip(below, 0, last)
-        low, high = gather(self.values, left), gather(self.values, right)
-        width = high - low
-        inside = width > 0
-        share = xp.where(
-            inside, (y - low) / xp.where(inside, width, xp.ones_like(width)), xp.zeros_like(width)
-        )
-        share = xp.clip(share, 0.0, 1.0)
-        return gather(levels, left) * (1.0 - share) + gather(levels, right) * share
+        return self._between(y, below, self.values, self._level_rows(), 0.0)
 
     def quantile(self, u: Array) -> Array:
         """Quantiles at levels `u` between the lowest and highest of `levels`, interpolated linearly."""
@@ -149,17 +125,22 @@ class Quantiles(Predictions):
                 f"u must lie between the lowest and highest level, {first:g} and {last:g}: nothing is known "
                 "of these predictions beyond; predict quantiles at more levels"
             )
-        levels = self.constant(self.levels)
-        right = xp.sum(xp.astype(levels < u[..., None], integer_dtype(xp)), axis=-1)
-        right = xp.clip(right, 0, len(self.levels) - 1)
-        right = xp.broadcast_to(right, np.broadcast_shapes(tuple(right.shape), (len(self),)))
-        left = xp.clip(right - 1, 0, len(self.levels) - 1)
-        table = xp.broadcast_to(levels, tuple(self.values.shape))
+        below = xp.sum(xp.astype(self.constant(self.levels) < u[..., None], integer_dtype(xp)), axis=-1)
+        below = xp.broadcast_to(below, np.broadcast_shapes(tuple(below.shape), (len(self),)))
+        return self._between(u, below, self._level_rows(), self.values, 1.0)
+
+    def _level_rows(self) -> Array:
+        return self.xp.broadcast_to(self.constant(self.levels), tuple(self.values.shape))
+
+    def _between(self, x: Array, below: Array, table: Array, to: Array, if_equal: float) -> Array:
+        """Interpolate `x`, with so many entries of its row of `table` below, linearly in rows of `to`."""
+        xp, last = self.xp, len(self.levels) - 1
+        left, right = xp.clip(below - 1, 0, last), xp.clip(below, 0, last)
         low, high = gather(table, left), gather(table, right)
-        inside = high > low
-        width = xp.where(inside, high - low, xp.ones_like(high))
-        share = xp.clip(xp.where(inside, (u - low) / width, xp.ones_like(width)), 0.0, 1.0)
-        return gather(self.values, left) * (1.0 - share) + gather(self.values, right) * share
+        one, inside = xp.ones_like(high), high > low
+        share = xp.where(inside, (x - low) / xp.where(inside, high - low, one), if_equal * one)
+        share = xp.clip(share, 0.0, 1.0)
+        return gather(to, left) * (1.0 - share) + gather(to, right) * share
 
     def interquartile_range(self) -> Array:
         """Interquartile ranges, ``(n,)``; where levels do not reach the quartiles, in proportion."""

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import InitVar
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, described, one_of, real_array
+from wellcal._arrays.checks import check_ndim, described, one_of, plain_array, real_array
 from wellcal._arrays.domains import simplex
-from wellcal._arrays.namespaces import Array, NDArray, host_copy, is_array, namespace, to_numpy
+from wellcal._arrays.namespaces import Array, NDArray, attribute, host_copy, is_array, namespace, to_numpy
 from wellcal._arrays.parameters import common_library_of
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError, retell
 from wellcal._arrays.special import draw_index
-from wellcal.predictions.atoms import Atoms
-from wellcal.predictions.base import check_cases, nonempty
-from wellcal.predictions.capabilities import CAPABILITIES
-from wellcal.predictions.draw_axes import draws_second, looks_transposed, named_draws
+from wellcal.predictions.base import CAPABILITIES, check_cases, nonempty
+from wellcal.predictions.discrete import FiniteFamily
 from wellcal.predictions.fields import family, parameter
 
 USUAL = ("draw_*", "draws_*", "sample_*", "samples_*", "draws", "samples")
@@ -25,7 +23,7 @@ USUAL = ("draw_*", "draws_*", "sample_*", "samples_*", "draws", "samples")
 
 
 @family
-class Samples(Atoms):
+class Samples(FiniteFamily):
     """Predictions given by S values each.
 
     Parameters
@@ -77,7 +75,7 @@ class Samples(Atoms):
         axis = how[0] if how else 1  # nothing is said where a stored batch is read
         if axis is None:
             # Atoms are a list that somebody made for each prediction; draws are what a model returned.
-            axis = named_draws(self.values) or (1 if self.kind == "atoms" else None)
+            axis = _named_draws(self.values) or (1 if self.kind == "atoms" else None)
         self.store(values=draws_second(self.values, axis))
 
     def __post_init__(self, axis: Any = None) -> None:
@@ -225,3 +223,94 @@ def weight_rows(weights: Any, n: int, count: int, like: Array | None, what: str 
     seen = host_copy(array)
     simplex.check(seen if seen.ndim == 2 else seen[None, :], "weights")
     return namespace(array).broadcast_to(array, (n, count))
+
+
+# -- axes of draws -----------------------------------------------------------------------------
+
+_OTHERS = "axis=1 for values of shape (n, draws), axis=0 for (draws, n), axis=(0, 1) for (chain, draw, n)"
+
+
+def _named_draws(values: Any) -> list[str] | None:
+    """Return the dimensions of an array of xarray called chain, draw or sample; None without any."""
+    return [name for name in getattr(values, "dims", ()) if name in ("chain", "draw", "sample")] or None
+
+
+def draws_second(values: Any, axis: Any) -> Any:
+    """`values` as ``(n, S)`` or ``(n, S, d)``, from an array whose `axis`, or several, holds the draws.
+
+    Parameters
+    ----------
+    values
+        An array, a data frame, or an array of xarray, whose axes may be given by name.
+    axis
+        Where the draws are. None is 1, and an error for an array whose first two axes are of one length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws_second(np.zeros((4, 100, 7)), (0, 1)).shape
+    (7, 400)
+    """
+    shape = attribute(values, "shape")
+    if axis is None:
+        if isinstance(shape, tuple) and len(cast("Any", shape)) > 1 and shape[0] == shape[1] > 1:
+            raise ValueError(
+                f"values has shape {shape}, and both of its first two axes could be that of the draws: say "
+                f"which, {_OTHERS}"
+            )
+        return values
+    if type(axis) is int and axis == 1:
+        return values
+    if not isinstance(shape, tuple):
+        values = plain_array(values, "values")
+    axes = _checked(axis, values)
+    if axes == [1]:
+        return values
+    rest = [k for k in range(values.ndim) if k not in axes]
+    order = [rest[0], *axes, *rest[1:]]
+    if hasattr(values, "dims"):
+        names = [values.dims[k] for k in order]
+        moved = values.transpose(*names)
+        if len(axes) == 1:
+            return moved
+        drawn = names[1 : 1 + len(axes)]
+        return moved.stack({"all draws": drawn}).transpose(names[0], "all draws", *names[1 + len(axes) :])
+    if hasattr(values, "iloc"):
+        return values.T  # its columns are the cases then, and name them
+    moved = namespace(values).permute_dims(values, tuple(order))
+    n, *others = moved.shape
+    return namespace(moved).reshape(moved, (n, -1, *others[len(axes) :]))
+
+
+def _checked(axis: Any, values: Any) -> list[int]:
+    given = list(cast("Sequence[Any]", axis)) if isinstance(axis, (tuple, list)) else [axis]
+    names: list[Any] = list(getattr(values, "dims", ()))
+    found: list[Any] = [names.index(a) if isinstance(a, str) and a in names else a for a in given]
+    ndim = int(values.ndim)
+    whole = all(isinstance(a, (int, np.integer)) and not isinstance(a, bool) for a in found)
+    places = [int(a) % ndim for a in found] if whole and all(-ndim <= a < ndim for a in found) else []
+    if not places or len(set(places)) < len(places) or not 1 <= ndim - len(places) <= 2:
+        raise ValueError(
+            f"axis must say which axes of values, of shape {tuple(values.shape)}, hold the draws, and leave "
+            f"one for the cases, found {described(axis)}; give {_OTHERS}"
+        )
+    return places
+
+
+def looks_transposed(values: Array, targets: Any) -> str:
+    """A question for an error about targets that do not fit, where they would fit along another axis."""
+    shape, wanted = tuple(values.shape), _shape(targets)
+    if not wanted:
+        return ""
+    if len(shape) == 3 and len(wanted) == 1 and wanted[0] == shape[2]:
+        return f"transpose? values has shape {shape}: (chain, draw, n) is Samples(values, axis=(0, 1))"
+    if shape[1] == wanted[0] != shape[0]:
+        return f"transpose? values has shape {shape}: (draws, n) is Samples(values, axis=0)"
+    return ""
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    found = attribute(x, "shape")
+    if found is None:
+        return (len(x),) if isinstance(x, Sized) else ()
+    return tuple(int(k) for k in cast("Any", found)) if isinstance(found, tuple) else ()

@@ -1,4 +1,4 @@
-"""Continuous predictions of a scalar: Laplace, Student t, gamma, log-normal and beta distributions."""
+"""Continuous predictions of a scalar: normal, Laplace, Student t, gamma, log-normal and beta."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.domains import Domain, logarithm, nonnegative, positive, unit_interval
+from wellcal._arrays.domains import Domain, logarithm, nonnegative, positive, spread, unit_interval
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.special import (
@@ -21,13 +21,112 @@ from wellcal._arrays.special import (
     student_t_cdf,
     student_t_lower_quantile,
 )
-from wellcal.predictions.base import Predictions
+from wellcal.predictions.base import NORMAL_INTERQUARTILE_RANGE, Located, Predictions
 from wellcal.predictions.fields import family, parameter
-from wellcal.predictions.normal import LOG_2PI
+
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+class Symmetric(Located):
+    """Families of a scalar that are symmetric about their locations."""
+
+    scale: Array
+
+    def standard_quantile(self, u: Array) -> Array:
+        """Quantiles for location 0 and scale 1."""
+        raise NotImplementedError
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`, for scalar targets."""
+        self.require("quantile")
+        return self.loc + self.scale * self.standard_quantile(self.argument(u, "u"))
+
+    def upper_quantile(self, q: Array) -> Array:
+        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
+        self.require("upper_quantile")
+        return self.loc - self.scale * self.standard_quantile(self.argument(q, "q"))
 
 
 @family
-class Laplace(Predictions):
+class Normal(Located):
+    """Normal distributions of a scalar target.
+
+    Parameters
+    ----------
+    loc, scale
+        Means and standard deviations, ``(n,)`` each; a number stands for all rows. A zero scale is a
+        point prediction: its density is infinite at `loc` and zero elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pred = Normal(loc=np.array([0.0, 1.0]), scale=np.array([1.0, 2.0]))
+    >>> pred.quantile(0.5)
+    array([0., 1.])
+    """
+
+    loc: Array = parameter(unit="scale", usual=("mu", "mean", "loc"))
+    scale: Array = parameter(spread, usual=("sigma", "sd", "std", "scale"))
+
+    def variance(self) -> Array:
+        """Variances, ``(n,)``."""
+        return self.scale**2
+
+    def log_prob(self, y: Array) -> Array:
+        """Log density at `y`."""
+        return normal_log_density(self.ops, self.argument(y, "y"), self.loc, self.scale)
+
+    def cdf(self, y: Array) -> Array:
+        """Distribution function at `y`."""
+        ops, deviation = self.ops, self.argument(y, "y") - self.loc
+        certain = self.scale == 0
+        z = deviation / ops.where(certain, ops.one(self.scale), self.scale)
+        step = ops.where(deviation < 0, 0.0 * z, ops.one(z))
+        return ops.where(certain, step, ops.ndtr(z))
+
+    def interquartile_range(self) -> Array:
+        """Interquartile ranges, ``(n,)``."""
+        return NORMAL_INTERQUARTILE_RANGE * self.scale
+
+    def quantile(self, u: Array) -> Array:
+        """Quantiles at levels `u`."""
+        return self._standard_quantile(u, 1.0)
+
+    def upper_quantile(self, q: Array) -> Array:
+        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
+        return self._standard_quantile(q, -1.0)
+
+    @quiet
+    def _standard_quantile(self, u: Array, sign: float) -> Array:
+        ops = self.ops
+        z = sign * ops.ndtri(self.argument(u, "u"))
+        certain = self.scale == 0  # 0 times the infinite quantiles at levels 0 and 1 is not a number
+        return self.loc + ops.where(certain, ops.one(self.scale), self.scale) * ops.where(certain, 0.0, z)
+
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        return normal_draws(rng, to_numpy(self.loc), to_numpy(self.scale), size)
+
+
+def normal_draws(rng: np.random.Generator, loc: NDArray, scale: NDArray, size: int) -> NDArray:
+    """Return the numbers of ``rng.normal``, which takes longer for arrays of parameters."""
+    drawn = rng.standard_normal((size, *loc.shape))
+    drawn *= scale
+    drawn += loc
+    return drawn
+
+
+@quiet
+def normal_log_density(ops: Ops, y: Array, loc: Array, scale: Array) -> Array:
+    """Return the log density, infinite or minus infinity where the scale is zero."""
+    certain = scale == 0
+    safe = ops.where(certain, ops.one(scale), scale)
+    z = (y - loc) / safe
+    point = ops.where(z == 0, math.inf * ops.one(z), -math.inf * ops.one(z))
+    return ops.where(certain, point, -0.5 * (z**2 + LOG_2PI) - ops.log(safe))
+
+
+@family
+class Laplace(Symmetric):
     """Laplace distributions of a scalar target, with density ``exp(-|y - loc| / scale) / (2 scale)``.
 
     Parameters
@@ -47,10 +146,6 @@ class Laplace(Predictions):
     loc: Array = parameter(unit="scale")
     scale: Array = parameter(positive)
 
-    def mean(self) -> Array:
-        """Means, ``(n,)``."""
-        return self.loc
-
     def variance(self) -> Array:
         """Variances, ``(n,)``."""
         return 2.0 * self.scale**2
@@ -67,13 +162,9 @@ class Laplace(Predictions):
         tail = 0.5 * ops.exp(-ops.abs(z))
         return ops.where(z < 0, tail, 1.0 - tail)
 
-    def quantile(self, u: Array) -> Array:
-        """Quantiles at levels `u`."""
-        return self.loc + self.scale * elementwise(_laplace_quantile, self.argument(u, "u"))
-
-    def upper_quantile(self, q: Array) -> Array:
-        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        return self.loc - self.scale * elementwise(_laplace_quantile, self.argument(q, "q"))
+    def standard_quantile(self, u: Array) -> Array:
+        """Quantiles for location 0 and scale 1."""
+        return elementwise(_laplace_quantile, u)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         return rng.laplace(to_numpy(self.loc), to_numpy(self.scale), (size, len(self)))
@@ -86,7 +177,7 @@ def _laplace_quantile(u: NDArray) -> NDArray:
 
 
 @family
-class StudentT(Predictions):
+class StudentT(Symmetric):
     """Student t distributions of a scalar target.
 
     Parameters
@@ -137,13 +228,9 @@ class StudentT(Predictions):
         z = (self.argument(y, "y") - self.loc) / self.scale
         return elementwise(student_t_cdf, self.df, z)
 
-    def quantile(self, u: Array) -> Array:
-        """Quantiles at levels `u`."""
-        return self.loc + self.scale * elementwise(student_t_lower_quantile, self.df, self.argument(u, "u"))
-
-    def upper_quantile(self, q: Array) -> Array:
-        """Quantiles at levels ``1 - q``, accurate for tiny `q`."""
-        return self.loc - self.scale * elementwise(student_t_lower_quantile, self.df, self.argument(q, "q"))
+    def standard_quantile(self, u: Array) -> Array:
+        """Quantiles for location 0 and scale 1."""
+        return elementwise(student_t_lower_quantile, self.df, u)
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         z = rng.standard_t(to_numpy(self.df), (size, len(self)))

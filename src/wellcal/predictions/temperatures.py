@@ -1,4 +1,4 @@
-"""What becomes of each family at another temperature, in closed form (paper, "Temperature scaling").
+"""Families at another temperature, in closed form (paper, "Temperature scaling").
 
 A density p with respect to a reference measure becomes q proportional to p^(1/T). The measure matters: with
 respect to Lebesgue measure a Beta distribution would change its mean, with respect to dx / (x (1 - x)) it
@@ -35,11 +35,26 @@ TEMPERATURES: Rules[Callable[[Any, Temperature], Any]] = Rules("a temperature ru
 """Functions ``rule(predictions, T)``, by family: predictions of that family at temperature T."""
 
 
+def have_rule(predictions: Predictions, rules: Rules[Any]) -> bool:
+    """True if there is a rule for a family, or for all components of a mixture."""
+    return all(rules.find(type(part)) is not None for part in predictions.parts)
+
+
+def by_rule(rules: Rules[Any], predictions: Predictions, *arguments: Any) -> Any:
+    """Return predictions changed by the rule of their family; those of a mixture component by component."""
+    if isinstance(predictions, Mixture):
+        # The weights have been checked; a new mixture would check and expand them again.
+        parts = (by_rule(rules, part, *arguments) for part in predictions.components)
+        return predictions.with_fields(components=tuple(parts))
+    rule = rules.find(type(predictions))
+    assert rule is not None
+    return rule(predictions, *arguments).with_index(predictions.case_index)
+
+
 def check_supported(predictions: Predictions) -> None:
     """Reject families, or components of a mixture, that have no closed form."""
-    parts = predictions.components if isinstance(predictions, Mixture) else (predictions,)
-    for part in parts:
-        if TEMPERATURES.find(type(part)) is None:
+    for part in predictions.parts:
+        if not have_rule(part, TEMPERATURES):
             where = "a Mixture with components of " if isinstance(predictions, Mixture) else ""
             known = ", ".join(family.__name__ for (family,) in TEMPERATURES)
             raise TypeError(
@@ -49,14 +64,8 @@ def check_supported(predictions: Predictions) -> None:
 
 
 def tempered(predictions: Predictions, T: Temperature) -> Predictions:
-    """Predictions at temperature T; those of a mixture component by component."""
-    if isinstance(predictions, Mixture):
-        # The weights have been checked; a new mixture would check and expand them again.
-        return predictions.with_fields(components=tuple(tempered(part, T) for part in predictions.components))
-    rule = TEMPERATURES.find(type(predictions))
-    assert rule is not None
-    found = rule(predictions, T)
-    return found if predictions.case_index is None else found.with_index(predictions.case_index)
+    """Return predictions at temperature T; those of a mixture component by component."""
+    return by_rule(TEMPERATURES, predictions, T)
 
 
 @TEMPERATURES.register(Bernoulli)
@@ -85,13 +94,9 @@ def _categorical(pred: Categorical, T: Temperature) -> Categorical:
 
 
 @TEMPERATURES.register(Normal)
-def _normal(pred: Normal, T: Temperature) -> Normal:
-    return Normal(pred.loc, pred.scale * T**0.5)
-
-
 @TEMPERATURES.register(DiagonalNormal)
-def _diagonal_normal(pred: DiagonalNormal, T: Temperature) -> DiagonalNormal:
-    return DiagonalNormal(pred.loc, pred.scale * T**0.5)
+def _normal(pred: Normal | DiagonalNormal, T: Temperature) -> Predictions:
+    return type(pred)(pred.loc, pred.scale * T**0.5)
 
 
 @TEMPERATURES.register(MultivariateNormal)

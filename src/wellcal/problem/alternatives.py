@@ -21,7 +21,7 @@ from wellcal.expectations.plans import plan
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
-from wellcal.predictions.alterations import Altered, as_atoms
+from wellcal.predictions.misspecification import Misspecified, as_atoms
 from wellcal.problem.problem import expand
 
 
@@ -40,10 +40,10 @@ class OnAverage:
     Examples
     --------
     >>> import wellcal as wc
-    >>> from wellcal.predictions.alterations import altered
+    >>> from wellcal.predictions.misspecification import misspecified
     >>> pred = wc.Normal(np.linspace(-1.0, 1.0, 30), np.ones(30))
     >>> seen = OnAverage(pred, wc.default_kernel(pred))
-    >>> slight, strong = (seen.root(altered(pred, "spreads", ratio)) for ratio in (0.95, 0.7))
+    >>> slight, strong = (seen.root(misspecified(pred, "spreads", ratio)) for ratio in (0.95, 0.7))
     >>> 0.0 < slight < strong
     True
     """
@@ -63,11 +63,11 @@ class OnAverage:
         self.predictions = predictions
         self.closed = all(_has_closed_form(kernel, predictions) for _, _, kernel in self.terms)
 
-    def root(self, alternative: Altered) -> float:
+    def root(self, alternative: Misspecified) -> float:
         """KCE under an alternative: the root of the mean of E h over pairs of different cases."""
         return self.root_and_error(alternative)[0]
 
-    def root_and_error(self, alternative: Altered) -> tuple[float, float]:
+    def root_and_error(self, alternative: Misspecified) -> tuple[float, float]:
         """The same, and its standard error as a share of it, where these cases are a sample of very many.
 
         The mean over pairs is a U-statistic: four times the variance of its row means over the number of
@@ -82,7 +82,7 @@ class OnAverage:
             return 0.0, 0.0
         return math.sqrt(mean), float(np.std(rows, ddof=1)) / (mean * math.sqrt(self.n))
 
-    def likeness(self, alternative: Altered, targets: NDArray) -> float:
+    def likeness(self, alternative: Misspecified, targets: NDArray) -> float:
         """How much observed deviations are like those of an alternative: inner product over its norm."""
         alternative = self._comparable(alternative)
         observed = Targets(alternative.index(targets), alternative.predicted)
@@ -93,7 +93,7 @@ class OnAverage:
         norm = float(self._matrix(sides, supposed, supposed).mean())
         return inner / math.sqrt(norm) if norm > 0.0 else 0.0
 
-    def _comparable(self, alternative: Altered) -> Altered:
+    def _comparable(self, alternative: Misspecified) -> Misspecified:
         """The alternative by a few atoms for each case, where expectations have no closed form."""
         return alternative if self.closed else as_atoms(alternative)
 

@@ -35,7 +35,6 @@ from wellcal._arrays.registry import Rules
 from wellcal._arrays.rows import Rows, map_rows, slice_rows
 from wellcal._arrays.threads import MANY_CASES, one_blas_thread
 from wellcal.expectations.bilinear import Distance, matching
-from wellcal.expectations.decompose import components_of
 from wellcal.expectations.distances import EmbeddingDistance, distance, without_repetition
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels import (
@@ -136,7 +135,7 @@ def sampled_rows(n: int, most: int = SUBSAMPLE) -> NDArray:
 
 
 def _target_kernel(predictions: Predictions) -> Kernel:
-    families = [component for component, _ in components_of(predictions)]
+    families = list(predictions.parts)
     if all(map(_is_nominal, families)):
         return Delta()
     if any(family.target_kind == "objects" for family in families):

@@ -6,7 +6,6 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.special import draw_index
-from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.predictions import (
     Bernoulli,
     Beta,
@@ -45,7 +44,7 @@ IN_TURN: frozenset[type[Predictions]] = frozenset(
 
 def unsampled_family(predictions: Predictions) -> str | None:
     """Name of the family, among the components of a mixture too, that cannot be sampled, or None."""
-    for component, _ in components_of(predictions):
+    for component in predictions.parts:
         if not component.supports("sample"):
             return type(component).__name__
     return None
@@ -56,8 +55,8 @@ def why_not_resampled(predictions: Predictions) -> str | None:
     unsampled = unsampled_family(predictions)
     if unsampled is not None:
         return f"{unsampled} cannot be sampled; give the family a method draw(rng, size)"
-    parts = [part for part, _ in components_of(predictions)] if isinstance(predictions, Mixture) else []
-    if any(isinstance(part, Samples) and part.kind == "draws" for part in parts):
+    parts = list(predictions.parts) if isinstance(predictions, Mixture) else []
+    if any(part.kind == "draws" for part in parts):
         return (
             'a Mixture with Samples(kind="draws") cannot be resampled exactly: draws stand for a '
             'distribution that is not known; take kind="atoms" if they are the prediction'
@@ -67,7 +66,7 @@ def why_not_resampled(predictions: Predictions) -> str | None:
 
 def draw_targets(predictions: Predictions, rng: np.random.Generator, size: int, like: NDArray) -> NDArray:
     """Targets ``(size, n, ...)`` in the form that `check_targets` returns, of the dtype of `like`."""
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return draw_index(to_numpy(predictions.class_probs()), rng, size).astype(like.dtype, copy=False)
     drawn = predictions.draw(rng, size)
     return drawn if drawn.dtype == object else drawn.astype(like.dtype, copy=False)

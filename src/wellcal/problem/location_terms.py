@@ -28,14 +28,12 @@ from wellcal.expectations.bilinear import ElementForm
 from wellcal.expectations.decompose import (
     Targets,
     class_labels,
-    components_of,
     dimension_of,
     flat_points,
     is_objects,
     merged,
     points,
     target_components,
-    targets_are_indices,
 )
 from wellcal.expectations.joint import joint_atoms
 from wellcal.expectations.lowering import Lowering
@@ -210,12 +208,12 @@ def _class_table(kernel: Kernel, predictions: Predictions, locations: Locations)
 
     None for other targets.
     """
-    first: Any = components_of(predictions)[0][0]
+    first: Any = predictions.parts[0]
     at: Any = locations.predictions
     if isinstance(first, Quantiles):
         edges = np.concatenate([[0.0], first.levels, [1.0]])
         labels, chosen = 0.5 * (edges[1:] + edges[:-1]), at.bins(locations.targets)
-    elif targets_are_indices(predictions):
+    elif predictions.kind == "classes":
         labels, chosen = class_labels(first), locations.targets
     else:
         return None, None

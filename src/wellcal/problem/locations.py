@@ -22,11 +22,10 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.seeds import as_generator
 from wellcal._arrays.special import draw_index, integer_dtype
-from wellcal.expectations.decompose import targets_are_indices
-from wellcal.predictions import Predictions, Quantiles, Samples
+from wellcal.predictions import Predictions, Quantiles
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.batches import in_numpy
-from wellcal.predictions.spaces import check_one_space
+from wellcal.predictions.target_spaces import check_one_space
 
 WIDENING = 1.5
 """How much further from its mean than a draw the target of a drawn location lies."""
@@ -123,12 +122,12 @@ def locations_at(
 
     `origin` is the batch that they come from, with their positions in it, where that is at hand.
     """
-    if isinstance(chosen, Samples) and chosen.holds_objects:
+    if chosen.target_kind == "objects":
         return Locations(chosen, chosen.draw(generator, 1)[0], origin)
     chosen = chosen.map_arrays(stop_gradient)
     like, xp = chosen.like, chosen.xp
     plain = in_numpy(chosen)
-    if targets_are_indices(plain):
+    if plain.kind == "classes":
         found: NDArray = _draw_class(plain.class_probs(), generator)
         dtype: Any = integer_dtype(xp)
     else:

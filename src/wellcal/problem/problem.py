@@ -32,7 +32,6 @@ from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows
 from wellcal.expectations.bilinear import Cost, Form
 from wellcal.expectations.decompose import (
     Targets,
-    components_of,
 )
 from wellcal.expectations.joint import JointForm
 from wellcal.expectations.lowering import Lowering
@@ -41,7 +40,7 @@ from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.algebra import Scaled, Sum, Tensor
 from wellcal.kernels.base import Kernel, Scale, is_constant
 from wellcal.kernels.targets import Joint
-from wellcal.predictions import Predictions, Samples
+from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import host_copies
 from wellcal.problem.defaults import default_kernel
@@ -310,8 +309,7 @@ def outline(targets: Array, predictions: Predictions, kernel: Kernel) -> Problem
 
     It has no terms, so that there is nothing to evaluate.
     """
-    arrays: list[Array] = [targets]
-    predictions.map_arrays(lambda array: arrays.append(array) or array)
+    arrays = [targets, *predictions.arrays()]
     rows = (TermRows(tuple(arrays), None),)
     return Problem(len(predictions), rows, (), kernel, Notes(), _library(predictions), None)
 
@@ -333,8 +331,8 @@ def expand(kernel: Kernel) -> list[tuple[Scale, Tensor | Joint]]:
 
 
 def _has_draws(predictions: Predictions) -> bool:
-    parts = [component for component, _ in components_of(predictions)]
-    return any(isinstance(part, Samples) and part.kind == "draws" for part in parts)
+    parts = predictions.parts
+    return any(part.kind == "draws" for part in parts)
 
 
 def _summed(corrections: list[Correction]) -> Array:

@@ -11,10 +11,9 @@ import numpy as np
 from wellcal._arrays.chunks import entries_for
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy
 from wellcal._arrays.registry import Rules
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Bernoulli, Categorical, DiagonalNormal, Laplace, Normal, Predictions
 from wellcal.predictions.base import keeps_distribution
-from wellcal.predictions.batches import wherever
+from wellcal.predictions.batches import on_device_of
 from wellcal.problem.drawn_targets import draw_targets
 
 Draw = Callable[[Any, Any, int], Array]
@@ -76,7 +75,7 @@ def sets_on_device(
     rule = DRAWS.find(type(predictions))
     generator = torch.Generator(device=place.device)
     generator.manual_seed(int(rng.integers(2**63)))
-    batch = wherever(predictions)(place) if rule is not None else predictions
+    batch = on_device_of(predictions, place) if rule is not None else predictions
     kind = from_numpy(like[:1], place).dtype
     size = max(1, entries_for(place) // max(1, like.size))
     for first in range(0, count, size):
@@ -89,4 +88,4 @@ def sets_on_device(
 
 def can_be_placed(predictions: Predictions, targets: NDArray) -> bool:
     """Whether targets are numbers, which tensors hold, or numbers of classes."""
-    return targets.dtype.kind in "fiu" and (targets.dtype.kind == "f" or targets_are_indices(predictions))
+    return targets.dtype.kind in "fiu" and (targets.dtype.kind == "f" or predictions.kind == "classes")

@@ -11,16 +11,15 @@ import numpy as np
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal.columns.labels import Labels, in_order_of, labels_of
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.clusters import number_clusters
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.setup import numpy_batch
 from wellcal.predictions import Bernoulli, Mixture, Predictions, Quantiles, Samples
+from wellcal.predictions.alignment import per_case, same_cases
 from wellcal.predictions.base import check_inputs, check_truth_first
-from wellcal.predictions.cases import per_case, same_cases
 from wellcal.predictions.class_names import is_ordered
-from wellcal.predictions.fingerprints import fingerprint
-from wellcal.predictions.spaces import check_one_space
+from wellcal.predictions.serialization import fingerprint
+from wellcal.predictions.target_spaces import check_one_space
 
 ONLY = "the model"
 """What a model is called that was given without a name."""
@@ -203,7 +202,7 @@ def family_in_words(predictions: Any) -> str:
     """
     if isinstance(predictions, Quantiles):
         return f"numbers, {how_many(len(predictions.levels), 'predicted quantile')}"
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         count = 2 if isinstance(predictions, Bernoulli) else int(predictions.class_probs().shape[1])
         if is_ordered(predictions):
             return f"ordered grades, {count} of them"

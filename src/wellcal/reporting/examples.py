@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.impossible import impossible_rows
 from wellcal.measures.round_numbers import percent, short_number
 from wellcal.predictions import Bernoulli, Quantiles
@@ -133,7 +132,7 @@ def predicted_in_words(one: Any, about: int | None = None) -> str:
     >>> predicted_in_words(wc.DiagonalNormal([[1.0, 2.5]], [[1.0, 1.0]]))
     'mean (1, 2.5)'
     """
-    if targets_are_indices(one) and not isinstance(one, Quantiles):
+    if one.kind == "classes" and not isinstance(one, Quantiles):
         names = one.labels().tolist()
         probs = np.asarray(to_numpy(one.class_probs()))[0]
         first = [] if about is None else [about]

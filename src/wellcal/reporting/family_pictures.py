@@ -31,7 +31,6 @@ from wellcal.displays import (
 )
 from wellcal.displays._events import in_order
 from wellcal.displays.against import differing, either, words_of
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.resampling.targets import users_form
 from wellcal.hypotests.result import TestResult
@@ -94,7 +93,7 @@ def _name(kind: Kind) -> str:
 
 
 def _of_family(predictions: Any) -> list[Kind]:
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return _of_classes(predictions)
     if getattr(predictions, "holds_objects", False):
         return []
@@ -114,7 +113,7 @@ def _of_family(predictions: Any) -> list[Kind]:
         Kind(_PIT, "PIT, difference from uniform", question, PITDisplay, {"kind": "ecdf"}),
         Kind("histogram", "PIT histogram", question, PITDisplay, {"kind": "histogram"}),
     ]
-    if isinstance(predictions, Samples) and predictions.kind == "draws":
+    if predictions.kind == "draws":
         pit = [
             pit[1]._replace(title="Rank histogram"),
             pit[0]._replace(title="Ranks, difference from uniform"),

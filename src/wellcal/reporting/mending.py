@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,6 @@ from wellcal.comparison.differences import paired
 from wellcal.comparison.models import NLL, scores_of_cases
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.findings.reasons import ALPHA
-from wellcal.hypotests.parts.families import are_counts
 from wellcal.hypotests.result import TestResult
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.predictions import (
@@ -27,7 +27,6 @@ from wellcal.predictions import (
     Quantiles,
     Samples,
 )
-from wellcal.predictions.fingerprints import arrays_of
 from wellcal.predictions.temperatures import check_supported
 from wellcal.recalibration.cross_fitting import cross_fit
 from wellcal.reporting.data import ModelData
@@ -117,7 +116,7 @@ def instead_of_temperature(predictions: Predictions) -> str:
         return "move draws, and stretch them about their mean, as other cases choose, and report again"
     if isinstance(predictions, NegativeBinomial):
         return "multiply means and dispersions by factors that other cases choose, and report again"
-    if are_counts(predictions):
+    if predictions.kind == "counts":
         return (
             "multiply means by a factor that other cases choose, and where counts are more dispersed than "
             "predicted take negative binomials (wc.NegativeBinomial)"
@@ -133,7 +132,7 @@ def _scores(model: ModelData) -> dict[str, NDArray]:
 
 def _parameters(model: ModelData) -> int:
     """Numbers that all predictions are made of."""
-    return sum(array.size for array in arrays_of(model.predictions))
+    return sum(math.prod(array.shape) for array in model.predictions.arrays())
 
 
 def _between(temperature: float, bounds: tuple[float, float]) -> bool:

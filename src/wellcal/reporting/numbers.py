@@ -10,7 +10,6 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy, widen
 from wellcal._arrays.round_numbers import how_many
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.hypotests.result import TestResult
 from wellcal.measures._kce import kce
@@ -67,7 +66,7 @@ def scores_of(model: ModelData) -> dict[str, Estimate]:
     y, predictions = model.targets, model.predictions
     known: dict[str, Callable[..., Estimate]] = (
         {"Brier score": brier, "NLL": nll}
-        if targets_are_indices(predictions)
+        if predictions.kind == "classes"
         else {"CRPS": crps, "NLL": nll}
         if predictions.event_shape == ()
         else {"energy score": energy_score, "NLL": nll}
@@ -122,7 +121,7 @@ def _clustered_error(name: str, model: ModelData) -> float | None:
 
 def numbers_of(model: ModelData) -> tuple[IntervalCoverage | None, QuantileCalibration | None]:
     """Coverage of intervals, and calibration of quantiles, of predictions that have them."""
-    if targets_are_indices(model.predictions) or model.predictions.event_shape != ():
+    if model.predictions.kind == "classes" or model.predictions.event_shape != ():
         return None, None
     coverage: Any = None
     if has_intervals(model.predictions):
@@ -133,7 +132,7 @@ def numbers_of(model: ModelData) -> tuple[IntervalCoverage | None, QuantileCalib
 
 def ece_of(model: ModelData) -> Estimate | None:
     """ECE of predictions of classes, or None."""
-    if not targets_are_indices(model.predictions):
+    if model.predictions.kind != "classes":
         return None
     return _or_none(lambda: ece(model.targets, model.predictions))
 

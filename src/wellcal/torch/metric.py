@@ -15,7 +15,7 @@ from wellcal.hypotests import calibration_test
 from wellcal.kernels.base import Kernel
 from wellcal.measures._skce import BlockSize, estimate_blocks, estimate_unbiased
 from wellcal.measures.training import check_training_options, wide_predictions, widen_half
-from wellcal.predictions import Predictions, Samples
+from wellcal.predictions import Predictions
 from wellcal.predictions.batches import concatenate, in_numpy
 from wellcal.problem.defaults import default_kernel
 from wellcal.problem.problem import check_pair_kernel, prepare_checked
@@ -181,7 +181,7 @@ class CalibrationMetric(_Metric):
 
 def _template_of(predictions: Predictions) -> Predictions:
     """One prediction of the batch, in NumPy: it knows the family and what its predictions share."""
-    if isinstance(predictions, Samples) and predictions.holds_objects:
+    if predictions.target_kind == "objects":
         raise TypeError("Samples of objects cannot be kept as tensors; gather them and call wellcal.skce")
     return in_numpy(predictions[:1])
 

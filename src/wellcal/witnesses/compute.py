@@ -25,7 +25,7 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions, contributions
 from wellcal.predictions import Predictions, Samples
 from wellcal.predictions.adapters import as_predictions
-from wellcal.predictions.cases import per_case
+from wellcal.predictions.alignment import per_case
 from wellcal.predictions.target_leakage import without_targets
 from wellcal.problem.at_locations import LocationKernel
 from wellcal.problem.locations import Locations

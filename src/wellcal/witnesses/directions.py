@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.families import class_names
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.setup import Setup
@@ -82,7 +81,7 @@ class Direction:
 
 def directions_of(setup: Setup, levels: Sequence[float]) -> list[Direction]:
     """Directions for a batch of predictions."""
-    if isinstance(setup.predictions, Samples) and setup.predictions.holds_objects:
+    if setup.predictions.target_kind == "objects":
         return _of_objects(setup)
     if isinstance(setup.predictions, Samples) and setup.pooled is not None:
         return directions_of_draws(setup.predictions, levels, summaries_of_draws(setup.predictions))
@@ -96,7 +95,7 @@ def directions_in(
 
     Of classes, so many are looked at; None for all of them.
     """
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return _of_classes(predictions, overview.common(most_classes))
     found = tuple(summaries_of(predictions, overview))
     if isinstance(predictions, Quantiles):

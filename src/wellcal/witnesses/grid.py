@@ -8,7 +8,6 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions, Quantiles
 from wellcal.problem.locations import Locations, as_locations, draw_locations
 from wellcal.witnesses.summaries import summaries_of
@@ -26,12 +25,12 @@ def witness_locations(given: object, predictions: Predictions, rng: np.random.Ge
         return as_locations(given, predictions, rng)
     if not has_a_grid(predictions):
         return draw_locations(predictions, DRAWN, rng)
-    return _of_classes(predictions) if targets_are_indices(predictions) else _of_numbers(predictions)
+    return _of_classes(predictions) if predictions.kind == "classes" else _of_numbers(predictions)
 
 
 def has_a_grid(predictions: Predictions) -> bool:
     """Whether predictions and targets can be put in an order."""
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return True
     numbers = predictions.event_shape == () and predictions.supports("quantile")
     return numbers and bool(summaries_of(predictions))

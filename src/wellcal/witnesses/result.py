@@ -36,7 +36,7 @@ from wellcal.measures.presentation import (
     within,
 )
 from wellcal.predictions import Predictions
-from wellcal.predictions.plain import (
+from wellcal.predictions.serialization import (
     array_from_dict,
     array_to_dict,
     predictions_from_dict,

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions, Quantiles, Samples
 from wellcal.problem.drawn_targets import moments_of_others
 
@@ -94,7 +93,7 @@ class Overview:
     def of(cls, predictions: Predictions) -> Overview:
         """Of some predictions."""
         family: Any = predictions
-        if targets_are_indices(predictions):
+        if predictions.kind == "classes":
             return cls(np.asarray(to_numpy(family.class_probs()), dtype=np.float64).sum(axis=0), True)
         if isinstance(predictions, Quantiles) or _holds_objects(predictions):
             return cls(None, True)
@@ -112,7 +111,7 @@ class Overview:
 
 
 def _holds_objects(predictions: Predictions) -> bool:
-    return isinstance(predictions, Samples) and predictions.holds_objects
+    return predictions.target_kind == "objects"
 
 
 def _mean_and_spread(predictions: Any) -> tuple[NDArray, NDArray]:
@@ -128,7 +127,7 @@ def summaries_of(predictions: Predictions, overview: Overview | None = None) -> 
     The `overview` is that of all predictions, where these are a part of them.
     """
     family: Any = predictions
-    if targets_are_indices(predictions) or _holds_objects(predictions):
+    if predictions.kind == "classes" or _holds_objects(predictions):
         return []
     if isinstance(predictions, Quantiles):
         return _of_quantiles(predictions)

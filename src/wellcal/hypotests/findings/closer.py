@@ -11,7 +11,6 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.progress import reporter
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.binary import GROUPED, SLOPE, BinaryClaims, FineGroups
 from wellcal.hypotests.findings.claims import LOOKED_FOR, Claims, certain, evidence, likely, significant
 from wellcal.hypotests.findings.class_slopes import ClassSlopes, class_slope
@@ -161,7 +160,7 @@ def _shape(seen: Seen, claims: CountClaims | DrawClaims) -> Claims | None:
 
 
 def _surprise(seen: Seen) -> Claims | None:
-    if targets_are_indices(seen.predictions):
+    if seen.predictions.kind == "classes":
         return SurpriseClaims(_of_labels(np.asarray(to_numpy(seen.predictions.class_probs()))))
     surprise = surprise_of(seen.predictions)
     return None if surprise is None else SurpriseClaims(surprise)

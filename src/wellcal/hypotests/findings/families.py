@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.hypotests.findings.binary import BinaryClaims
 from wellcal.hypotests.findings.claims import Claims, certain, evidence, likely
 from wellcal.hypotests.findings.classes import CLASS, GRADE, ClassClaims
@@ -26,7 +25,7 @@ from wellcal.hypotests.findings.splits import OUTER, SPREAD, Summary, name_of_me
 from wellcal.hypotests.findings.vector_pools import spread_is_known
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.parts.contrasts import contrasts_of
-from wellcal.hypotests.parts.families import are_counts, summaries
+from wellcal.hypotests.parts.families import summaries
 from wellcal.hypotests.setup import Setup
 from wellcal.measures.bent_units import units_of
 from wellcal.measures.normal_scores import FARTHEST_RESIDUAL, standing_of
@@ -143,9 +142,9 @@ def claims_of(predictions: Predictions, pooled: bool, targets: NDArray | None = 
 
     With `targets` probabilities are clipped in logarithms if an impossible class was observed.
     """
-    if isinstance(predictions, Samples) and predictions.holds_objects:
+    if predictions.target_kind == "objects":
         return None
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return _of_classes(predictions, targets)
     centre, spread = summaries(predictions)
     if predictions.event_shape != ():
@@ -164,7 +163,7 @@ def claims_of(predictions: Predictions, pooled: bool, targets: NDArray | None = 
         if predictions.kind == "draws" and not spread_is_known(spread, values.shape[1]):
             columns, named = contrasts_of(centre, 0.0 * spread), named[:1]
         return DrawClaims(values, weights, columns, named)
-    if are_counts(predictions):
+    if predictions.kind == "counts":
         return CountClaims(centre, spread, columns, named)
     # A wrong unit puts residuals far off, and how far is to be told; those of points are infinite.
     points = isinstance(predictions, Normal) and bool(np.any(np.asarray(predictions.scale) == 0.0))
@@ -185,7 +184,7 @@ def _of_vectors(predictions: Any, pooled: bool, centre: NDArray, spread: NDArray
         # A single draw cannot say where a case lies and be compared with the target, too.
         return VectorClaims(centre, spread, 0.0 * centre, 0.0 * spread, tied=tied)
     width = spread
-    if isinstance(predictions, Samples) and predictions.kind == "draws":
+    if predictions.kind == "draws":
         draws = predictions.values.shape[1]
         width = np.stack([one if spread_is_known(one, draws) else 0.0 * one for one in spread.T], axis=1)
     return VectorClaims(centre, spread, centre, width, tied=tied)
@@ -197,7 +196,7 @@ def _sum_is_known(predictions: Any) -> bool:
         values = np.asarray(to_numpy(predictions.values), dtype=np.float64)
         sums = values.reshape(*values.shape[:2], -1).sum(axis=2)
         return bool(np.ptp(sums) <= 1e-6 * np.abs(values).max())
-    return all(part.target_domain is simplex for part, _ in components_of(predictions))
+    return all(part.target_domain is simplex for part in predictions.parts)
 
 
 def _named(predictions: Predictions, centre: NDArray, spread: NDArray) -> Iterator[tuple[str, NDArray]]:

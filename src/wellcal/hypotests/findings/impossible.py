@@ -12,7 +12,6 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.special import LEAST_PROBABILITY
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.findings.finding import LEVEL, Finding
 from wellcal.measures.wording import impossible_phrase
 from wellcal.predictions import Predictions
@@ -83,7 +82,7 @@ def impossible_rows(targets: NDArray, predictions: Predictions) -> NDArray:
 
 def _given(targets: NDArray, predictions: Predictions) -> NDArray:
     """Predicted probabilities of what was observed, ``(n,)``; none where classes are not predicted."""
-    if not targets_are_indices(predictions):
+    if predictions.kind != "classes":
         return np.empty(0)
     batch: Any = predictions
     probabilities = np.asarray(to_numpy(batch.class_probs()), dtype=np.float64)

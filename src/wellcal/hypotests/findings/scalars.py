@@ -20,7 +20,7 @@ from wellcal.measures.bent_units import BentUnits
 from wellcal.measures.normal_scores import Standing
 from wellcal.measures.score_units import PLAIN, InUnits, Units
 from wellcal.measures.wording import error_told, number_told, percent, shares_apart
-from wellcal.predictions.alterations import SHIFT, SPREADS
+from wellcal.predictions.misspecification import SHIFT, SPREADS
 
 SHIFTED, SPREAD, SKEW, TAILS = "shift", "spread", "skew", "tails"
 CENTRE, WIDTH = "centre ", "width "

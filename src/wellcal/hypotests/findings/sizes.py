@@ -17,7 +17,7 @@ from wellcal.measures import yardstick
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.wording import share_of
 from wellcal.measures.yardstick import SLIGHT, Yardstick
-from wellcal.predictions.alterations import MEANS, SPREADS, TEMPERATURE
+from wellcal.predictions.misspecification import MEANS, SPREADS, TEMPERATURE
 
 OF_ALL_CASES = {
     SPREADS: {"spread": 1, "dispersion": -1, "coverage": 1, "range": -1, SURPRISE: 1},

@@ -30,7 +30,7 @@ from wellcal.measures.wording import (
     shares_apart,
     shift_told,
 )
-from wellcal.predictions.alterations import SHIFT, SPREADS
+from wellcal.predictions.misspecification import SHIFT, SPREADS
 
 CENTRE_TREND, SPREAD_TREND = "trend of the centre", "trend of the spread"
 CORRELATION_TREND = "trend of the correlation"

@@ -6,7 +6,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal.predictions import Predictions
-from wellcal.predictions.alterations import centre_and_scale
+from wellcal.predictions.misspecification import centre_and_scale
 
 
 def centre_and_spread(predictions: Predictions) -> tuple[NDArray, NDArray]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, from_numpy, to_numpy
-from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.hypotests.parts.binary import BinaryParts
 from wellcal.hypotests.parts.centres import centre_and_spread
 from wellcal.hypotests.parts.classes import ClassParts
@@ -15,16 +14,16 @@ from wellcal.hypotests.parts.scalars import CONTINUOUS, COUNTS, ScalarParts
 from wellcal.hypotests.parts.surprise import surprise_of
 from wellcal.hypotests.parts.vectors import VectorParts
 from wellcal.measures.normal_scores import Standing, residuals_of, standing_of
-from wellcal.predictions import Predictions, Quantiles, Samples
+from wellcal.predictions import Predictions, Quantiles
 
 _MOST_CENTRES = 5  # coordinates whose predicted centre may go with errors
 
 
 def parts_of(predictions: Predictions) -> Parts | None:
     """The parts for a batch of predictions; None where targets are objects, which have none."""
-    if isinstance(predictions, Samples) and predictions.holds_objects:
+    if predictions.target_kind == "objects":
         return None
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         probabilities = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
         return BinaryParts(probabilities[:, 1]) if probabilities.shape[1] == 2 else ClassParts(probabilities)
     return parts_beside(predictions, contrasts_of(*ranked_summaries(predictions)))
@@ -57,7 +56,7 @@ def parts_beside(predictions: Predictions, columns: Contrasts) -> Parts:
 
 def are_counts(predictions: Predictions) -> bool:
     """Whether all targets are whole numbers."""
-    return all(part.target_domain.discrete for part, _ in components_of(predictions))
+    return all(part.target_domain.discrete for part in predictions.parts)
 
 
 def summaries(predictions: Predictions) -> tuple[NDArray, NDArray]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import Array, namespace
 from wellcal.predictions import Predictions
-from wellcal.predictions.batches import wherever
+from wellcal.predictions.batches import on_device_of
 
 Surprise = Callable[[Array], Array]
 """From sets of targets ``(r, n, ...)`` to the surprise of each ``(r, n)``, in their library."""
@@ -21,11 +21,10 @@ def surprise_of(predictions: Predictions) -> Surprise | None:
     """Surprise of each target; None for predictions without probabilities."""
     if not predictions.supports("log_prob"):
         return None
-    beside = wherever(predictions)
 
     def surprise(targets: Array) -> Array:
         with np.errstate(all="ignore"):
-            return -beside(targets).log_prob(targets)
+            return -on_device_of(predictions, targets).log_prob(targets)
 
     return surprise
 

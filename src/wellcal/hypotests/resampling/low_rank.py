@@ -23,7 +23,6 @@ from wellcal._arrays.chunks import budget, entries_for, in_chunks
 from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import Array, NDArray, concat_rows, device_of, is_numpy, namespace
 from wellcal._arrays.threads import one_blas_thread
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.targets import Delta
 from wellcal.predictions import Predictions
@@ -264,7 +263,7 @@ def anchors_of(predictions: Predictions) -> int:
 
 def _features(term: TensorTerm, of_predictions: NDArray) -> _SomeTargets | _AllClasses:
     """Features of targets beside those of predictions."""
-    if isinstance(term.kernel, Delta) and targets_are_indices(term.predictions):
+    if isinstance(term.kernel, Delta) and term.predictions.kind == "classes":
         probabilities = np.asarray(term.predictions.class_probs(), dtype=np.float64)
         return _AllClasses.of(probabilities, of_predictions)
     return _SomeTargets.of(term, of_predictions)

@@ -13,7 +13,6 @@ from typing import Any, cast
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
 from wellcal.problem.drawn_targets import draw_targets, unsampled_family, why_not_resampled
@@ -122,7 +121,7 @@ def _told(setup: Setup, drawn: Iterable[Array], count: int) -> Iterator[Array]:
 
 def users_form(predictions: Predictions, targets: NDArray) -> NDArray:
     """Targets as a user gives them and `sample` returns them: labels, not their indices."""
-    if not targets_are_indices(predictions):
+    if predictions.kind != "classes":
         return targets
     labels: Any = predictions
     return labels.labels()[targets]

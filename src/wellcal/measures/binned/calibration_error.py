@@ -19,7 +19,6 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.parameters import as_library
-from wellcal.expectations.decompose import components_of, targets_are_indices
 from wellcal.measures._confidence import NO_REDUCTION, check_reduction, reduced_to_confidence
 from wellcal.measures.binned.binning import (
     Binning,
@@ -33,8 +32,8 @@ from wellcal.measures.binned.discrepancies import Discrepancy, DistanceOption, a
 from wellcal.measures.binned.tables import BinTable, class_table, count_tables
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.predictions import Bernoulli, Poisson, Quantiles
+from wellcal.predictions.alignment import per_case
 from wellcal.predictions.base import check_inputs
-from wellcal.predictions.cases import per_case
 
 ESTIMATORS = ("plug-in", "debiased")
 
@@ -258,7 +257,7 @@ _COMPARED = {
 
 def _reduction(predictions: Any, reduce: str | None) -> tuple[str | None, str | None]:
     """The reduction that is taken, None for all probabilities at once, and in words what it compares."""
-    classes = _class_count(predictions) if targets_are_indices(predictions) else 0
+    classes = _class_count(predictions) if predictions.kind == "classes" else 0
     if reduce is None and classes > 2:
         reduce = "confidence"
     taken = None if reduce == NO_REDUCTION else reduce
@@ -301,7 +300,7 @@ class DiscreteTarget:
 
 
 def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[DiscreteTarget]:
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         index, probs = targets, predictions.class_probs()
         if reduce == "classwise":
             return [_one_class(index, probs, c, predictions) for c in range(int(probs.shape[1]))]
@@ -320,7 +319,7 @@ def _parts(targets: Array, predictions: Any, reduce: str | None) -> list[Discret
         return [
             DiscreteTarget(predictions.values, EqualMassBins(), predictions, bins, probs, on_simplex=False)
         ]
-    if all(part.target_kind == "counts" for part, _ in components_of(predictions)):
+    if all(part.target_kind == "counts" for part in predictions.parts):
         return [
             DiscreteTarget(_moments(predictions), EqualMassBins(), predictions, targets, on_simplex=False)
         ]

@@ -10,7 +10,7 @@ from wellcal._arrays.namespaces import Array, asarray, device_of, from_numpy, na
 from wellcal._arrays.progress import one_run
 from wellcal._arrays.seeds import generator_aside
 from wellcal._arrays.special import gather, look_up
-from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.expectations.decompose import components_of
 from wellcal.measures.quantiles.checks import check_standing
 from wellcal.predictions import Bernoulli, Categorical, Normal, Quantiles, Samples
 
@@ -71,7 +71,7 @@ def distribution_at(predictions: Any, targets: Array) -> tuple[Array, Array]:
     For draws these are ranks, ``#{x < y} / (S + 1)`` and ``(1 + #{x <= y}) / (S + 1)``; for quantiles the
     levels on both sides of the target.
     """
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return _class_distribution(predictions, targets)
     if isinstance(predictions, Quantiles):
         like = widen(predictions.values)
@@ -79,7 +79,7 @@ def distribution_at(predictions: Any, targets: Array) -> tuple[Array, Array]:
         edges = namespace(like).astype(edges, like.dtype)
         bins = predictions.bins(targets)
         return look_up(edges, bins), look_up(edges, bins + 1)
-    if isinstance(predictions, Samples) and predictions.kind == "draws":
+    if predictions.kind == "draws":
         xp, size = namespace(predictions.values), int(predictions.values.shape[1])
         less, equal = _ranks(predictions, targets)
         return less / (size + 1.0), (less + equal + xp.ones_like(less)) / (size + 1.0)
@@ -114,7 +114,7 @@ def _component_distribution(part: Any, y: Array) -> tuple[Array, Array]:
 def _class_distribution(predictions: Any, index: Array) -> tuple[Array, Array]:
     probs = widen(predictions.class_probs())
     xp = namespace(probs)
-    first: Any = components_of(predictions)[0][0]
+    first: Any = predictions.parts[0]
     support = getattr(first, "support", None)
     if support is not None and np.ndim(support) == 1:
         order = np.argsort(support)

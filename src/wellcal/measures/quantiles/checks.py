@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from wellcal._arrays.namespaces import Array
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.class_names import NUMBERS_WANTED, is_ordered
@@ -41,7 +40,7 @@ def check_scalar(predictions: Predictions, what: str) -> None:
         )
     if not predictions.supports("cdf") and predictions.target_kind != "labels":
         raise TypeError(f"{what} needs predictions with cdf: {predictions.missing('cdf')}")
-    if targets_are_indices(predictions) and not is_ordered(predictions):
+    if predictions.kind == "classes" and not is_ordered(predictions):
         batch: Any = predictions
         if (count := int(batch.class_probs().shape[1])) > _EITHER_WAY:
             raise TypeError(

@@ -15,7 +15,6 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.special import first_reaching
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures.numbers_of_classes import target_numbers
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.measures.quantiles.known_levels import interval_columns
@@ -49,7 +48,7 @@ def intervals_of(predictions: Any, targets: Array) -> Intervals:
     """
     if isinstance(predictions, Quantiles):
         return _between_quantiles(predictions, targets)
-    if isinstance(predictions, Samples) and predictions.kind == "draws":
+    if predictions.kind == "draws":
         return _among_draws(predictions, targets)
     if predictions.continuous:
         return _of_densities(predictions, targets)
@@ -114,7 +113,7 @@ def _of_probabilities(predictions: Any, targets: Array) -> Intervals:
 
 def _probability(predictions: Any, low: Array, high: Array) -> float:
     """Mean probability of intervals with both ends."""
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         values = np.asarray(predictions.support_values())
         inside = (values >= to_numpy(low)[:, None]) & (values <= to_numpy(high)[:, None])
         return float(np.where(inside, to_numpy(predictions.class_probs()), 0.0).sum(axis=1).mean())

@@ -24,9 +24,9 @@ from wellcal.measures.running.bins import RunningECE
 from wellcal.measures.running.means import SCORES, RunningMean
 from wellcal.measures.running.pairs import RunningSKCE
 from wellcal.measures.running.shares import RunningCoverage, RunningPIT
+from wellcal.predictions.alignment import per_case
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
-from wellcal.predictions.cases import per_case
 from wellcal.predictions.quantile_ties import Ties, counted_only
 from wellcal.problem.weights import check_weights
 

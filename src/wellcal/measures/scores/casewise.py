@@ -22,12 +22,11 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal.expectations.decompose import targets_are_indices
 from wellcal.measures.estimate import NOT_FINITE, Estimate, about_cases
 from wellcal.measures.numbers_of_classes import target_numbers
 from wellcal.predictions import Predictions, Quantiles
+from wellcal.predictions.alignment import per_case
 from wellcal.predictions.base import check_inputs
-from wellcal.predictions.cases import per_case
 from wellcal.problem.weights import MeanOfWeighted, check_weights
 
 PINBALL_LEVELS = tuple(round(0.05 * i, 2) for i in range(1, 20))
@@ -197,7 +196,7 @@ def log_prob_of_cases(targets: NDArray, predictions: Any) -> NDArray:
            [0.25, 0.  ]])
     """
     with np.errstate(all="ignore"):
-        if targets_are_indices(predictions):
+        if predictions.kind == "classes":
             probs = np.asarray(to_numpy(predictions.class_probs()), dtype=np.float64)
             return np.log(probs[np.arange(len(probs)), targets])
         return np.asarray(to_numpy(predictions.log_prob(targets)), dtype=np.float64)

@@ -27,7 +27,7 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import quiet
-from wellcal.expectations.decompose import components_of, targets_are_indices
+from wellcal.expectations.decompose import components_of
 from wellcal.expectations.lowering import lower
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.numbers_of_classes import class_numbers
@@ -36,8 +36,8 @@ from wellcal.measures.scores.forms import merged_samples
 from wellcal.measures.scores.ranked import crps_of_cases
 from wellcal.measures.scores.rules import ENERGY_RULES, shared_rule
 from wellcal.predictions import DiagonalNormal, Mixture, MultivariateNormal, Normal, Predictions, Samples
+from wellcal.predictions.alignment import per_case
 from wellcal.predictions.base import check_inputs
-from wellcal.predictions.cases import per_case
 
 _POINTS = 256  # atoms for families without another form
 
@@ -116,7 +116,7 @@ def _scores(
     targets: Array, predictions: Predictions, power: float, fair: bool | None
 ) -> tuple[Array, dict[str, Any]]:
     closed = {"expectations": "closed"}
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         values, weights, at = _class_atoms(predictions, targets)
         return _atom_scores(values, weights, at, power), closed
     at = _vectors(widen(targets))

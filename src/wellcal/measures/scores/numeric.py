@@ -15,7 +15,6 @@ from wellcal._arrays.chunks import budget, told_chunks
 from wellcal._arrays.namespaces import NDArray, namespace
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.special import log_gamma_ratio, poisson_log_prob, student_t_cdf
-from wellcal.expectations.decompose import components_of
 from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES
 from wellcal.predictions import (
@@ -224,7 +223,7 @@ def quadrature_crps(batch: Any, y: NDArray, nodes: int = 16) -> NDArray:
 
 def _cuts(batch: Any) -> NDArray:
     """Points ``(m, n)`` between which the distribution function is smooth."""
-    found = [_cuts_of_component(part) for part, _ in components_of(batch)]
+    found = [_cuts_of_component(part) for part in batch.parts]
     cuts = np.concatenate(found)
     widest = np.max(np.where(np.isfinite(cuts), np.abs(cuts), 0.0), axis=0)
     return np.clip(cuts, -widest, widest)

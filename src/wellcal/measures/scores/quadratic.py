@@ -10,14 +10,13 @@ from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import Array, NDArray, handed_over, is_numpy, namespace, widen
 from wellcal._arrays.special import gather
 from wellcal.expectations.bilinear import matching
-from wellcal.expectations.decompose import are_counts, targets_are_indices
 from wellcal.expectations.plans import plan
 from wellcal.kernels import Delta
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.scores.casewise import mean_score
 from wellcal.predictions import Bernoulli
+from wellcal.predictions.alignment import per_case
 from wellcal.predictions.base import check_inputs
-from wellcal.predictions.cases import per_case
 
 
 @handed_over
@@ -70,14 +69,14 @@ def brier_of_cases(targets: Array, predictions: Any, scale_by_half: bool | None 
         xp = namespace(p)
         squares = _squared(p - targets) if is_numpy(xp) else (p - xp.astype(targets, p.dtype)) ** 2
         return 2.0 * squares if scale_by_half is False else squares
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         probs = widen(predictions.class_probs())
         xp = namespace(probs)
         half = probs.shape[1] == 2 if scale_by_half is None else scale_by_half
         at_target = gather(probs, targets)
         rest = xp.sum(probs**2, axis=1) - at_target**2
         scores = (1.0 - at_target) ** 2 + xp.where(rest > 0, rest, xp.zeros_like(rest))
-    elif are_counts(predictions):
+    elif predictions.kind == "counts":
         half = bool(scale_by_half)
         scheme = plan(Delta(), [predictions])
         rows = scheme.rows([(1.0, predictions)])

@@ -16,7 +16,6 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal.expectations.decompose import are_counts, targets_are_indices
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.numbers_of_classes import class_numbers
 from wellcal.measures.scores import forms, numeric
@@ -24,9 +23,9 @@ from wellcal.measures.scores.casewise import mean_score
 from wellcal.measures.scores.row_functions import by_rows
 from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule, shared_rule
 from wellcal.predictions import Mixture, Predictions, Samples
+from wellcal.predictions.alignment import per_case
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import in_numpy
-from wellcal.predictions.cases import per_case
 
 
 @handed_over
@@ -84,7 +83,7 @@ def crps_of_cases(
     """Scores ``(n,)`` for checked targets, and how they were obtained."""
     _check_numbers(predictions)
     closed = {"expectations": "closed"}
-    if targets_are_indices(predictions):
+    if predictions.kind == "classes":
         return _class_scores(predictions, targets), closed
     if isinstance(predictions, Samples):
         return _sample_scores(predictions, targets, fair), closed
@@ -101,7 +100,7 @@ def crps_of_cases(
 def _rule(predictions: Predictions) -> CrpsRule | None:
     if not isinstance(predictions, Mixture):
         return CRPS_RULES.find(type(predictions))
-    if are_counts(predictions):
+    if predictions.kind == "counts":
         return numeric.mixture_of_counts_crps
     if any(part.target_kind == "counts" for part in predictions.components):
         raise TypeError("crps of a Mixture of counts with other families is not known")

@@ -11,7 +11,6 @@ from typing import Any
 
 from wellcal._arrays.namespaces import Array
 from wellcal._arrays.registry import Rules
-from wellcal.expectations.decompose import components_of
 from wellcal.predictions import Predictions
 
 CrpsRule = Callable[[Any, Array], Array]
@@ -37,5 +36,5 @@ have this one rule.
 
 def shared_rule(rules: Rules[Any], predictions: Predictions) -> Any:
     """The rule that all components of a batch have in common, or None."""
-    found = {rules.find(type(part)) for part, _ in components_of(predictions)}
+    found = {rules.find(type(part)) for part in predictions.parts}
     return found.pop() if len(found) == 1 else None

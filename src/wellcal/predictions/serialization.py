@@ -1,8 +1,10 @@
-"""Batches of predictions as plain values, for JSON and back."""
+"""Batches of predictions as plain values, for JSON and back, and their fingerprints."""
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, cast
 
@@ -14,7 +16,7 @@ from wellcal.predictions.base import FAMILIES, Predictions
 
 
 def predictions_to_dict(batch: Predictions) -> dict[str, Any]:
-    """A batch as dictionaries, lists, numbers and texts. Arrays of any library come back as NumPy's.
+    """Return a batch as dictionaries, lists, numbers and texts; arrays of any library come back as NumPy's.
 
     Examples
     --------
@@ -35,35 +37,31 @@ def predictions_to_dict(batch: Predictions) -> dict[str, Any]:
 
 _LONGEST_TEXT = 1 << 20  # bytes of one entry of an array
 _BATCH = Schema({"family": text, "module": optional(text), "fields": mapping}, {"module": None})
-_ARRAY = Schema(
-    {"dtype": text, "shape": listed(whole(least=0)), "values": listed(as_it_is)},
-)
+_ARRAY = Schema({"dtype": text, "shape": listed(whole(least=0)), "values": listed(as_it_is)})
 
 
 def predictions_from_dict(plain: Any, name: str = "predictions") -> Predictions:
-    """The batch again, to the last digit, and checked as when it was made."""
+    """Return the batch again, to the last digit, and checked as when it was made."""
     found = _BATCH(plain, name)
-    cls = _family(found["family"], found["module"], name)
-    known = fields(cast("Any", cls))
-    declared = cls.parameter_fields
-    added = {
-        field.name: field.default
-        for field in known
-        if field.name not in declared and field.name in cls.added_fields
-    }
-    schema = Schema({field.name: _array if field.name in declared else _restore for field in known}, added)
+    families = [cls for cls in FAMILIES if cls.__name__ == found["family"]]
+    if not families:
+        raise ValueError(
+            f"{name}.family: there is no family {found['family']!r}; import the module that defines it first"
+        )
+    cls: Any = ([one for one in families if one.__module__ == found["module"]] or families)[-1]
+    arrays = cls.parameter_fields
+    schema = Schema({field.name: _array if field.name in arrays else _restore for field in fields(cls)})
     given = schema(found["fields"], f"{name}.fields")
     batch: Any = object.__new__(cls)
-    for field in known:
-        object.__setattr__(batch, field.name, given[field.name] if field.init else None)
+    batch.store(**{field.name: given[field.name] if field.init else None for field in fields(cls)})
     try:
         batch.__post_init__()
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ValueError(f"{name}.fields are not those of a {cls.__name__}: {error}") from error
     # Checks may round: what was stored is kept where it is what they return.
-    for field in known:
+    for field in fields(cls):
         if field.init and _nearly(given[field.name], getattr(batch, field.name)):
-            object.__setattr__(batch, field.name, given[field.name])
+            batch.store(**{field.name: given[field.name]})
     return batch
 
 
@@ -74,18 +72,8 @@ def _nearly(stored: Any, made: Any) -> bool:
     return alike and np.allclose(stored, made, rtol=1e-12, atol=0.0)
 
 
-def _family(family: str, module: str | None, name: str) -> type[Predictions]:
-    """The family of that name, defined last; of those in the same module, where there are some."""
-    found = [each for each in FAMILIES if each.__name__ == family]
-    if not found:
-        raise ValueError(
-            f"{name}.family: there is no family {family!r}; import the module that defines it first"
-        )
-    return ([each for each in found if each.__module__ == module] or found)[-1]
-
-
 def array_to_dict(array: Any) -> dict[str, Any]:
-    """An array of numbers or texts as plain values."""
+    """Return an array of numbers or texts as plain values."""
     values: NDArray = to_numpy(array)
     if values.dtype.kind not in "biufU" and not all(
         isinstance(item, (str, int, float)) for item in values.ravel().tolist()
@@ -99,7 +87,7 @@ def array_to_dict(array: Any) -> dict[str, Any]:
 
 
 def array_from_dict(plain: Any, name: str = "array") -> NDArray:
-    """The array again, as NumPy's.
+    """Return the array again, as NumPy's.
 
     Examples
     --------
@@ -153,3 +141,23 @@ def _restore(value: Any, name: str) -> Any:
         return value
     members = mapping(value, name)
     return predictions_from_dict(members, name) if "family" in members else array_from_dict(members, name)
+
+
+def fingerprint(models: Iterable[tuple[str, NDArray, Predictions]]) -> str:
+    """Return the SHA-256 of names, targets and parameters of predictions, in their order.
+
+    Examples
+    --------
+    >>> from wellcal.predictions import Normal
+    >>> y, pred = np.zeros(2), Normal(np.zeros(2), np.ones(2))
+    >>> fingerprint([("a", y, pred)]) == fingerprint([("a", y, Normal(np.zeros(2), 1.0))])
+    True
+    """
+    digest = hashlib.sha256()
+    for name, targets, predictions in models:
+        digest.update(f"{name}:{type(predictions).__name__}".encode(errors="surrogatepass"))
+        for array in (targets, *map(to_numpy, predictions.arrays())):
+            values = np.ascontiguousarray(array)
+            digest.update(f"{values.dtype}{values.shape}".encode())
+            digest.update(repr(values.tolist()).encode() if values.dtype.hasobject else values.tobytes())
+    return digest.hexdigest()

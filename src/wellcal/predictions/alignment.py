@@ -1,4 +1,4 @@
-"""What users give for each case besides targets and predictions: weights, groups, segments, bins."""
+"""Alignment by labels of what users give for each case: weights, groups, segments and several models."""
 
 from __future__ import annotations
 
@@ -93,21 +93,19 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
             try:
                 raise_with_hint(error, y, pred, name)
                 raise
-            except (TypeError, ValueError) as told:
-                told.add_note(f"This was found for the predictions of {name}.")
+            except (TypeError, ValueError) as final:
+                final.add_note(f"This was found for the predictions of {name}.")
                 raise
     labels, first = labels_of(y), "y"
-    labelled = {name: batch for name, batch in batches.items() if batch.case_index is not None}
-    if labels is None and labelled:
-        first = next(iter(labelled))
-        labels = labelled[first].case_index
-        for name, batch in labelled.items():
-            if not same_labels(batch.case_index, labels):
-                in_order_of(labels, batch, name, first)  # an error where the labels differ
-                raise ValueError(
-                    f"y has no index, and the rows of {first} and of {name} are in different orders: give y "
-                    "an index too, or bring all of them into one order"
-                )
+    for name, batch in batches.items():
+        if labels is None:
+            labels, first = batch.case_index, name
+        elif first != "y" and batch.case_index is not None and not same_labels(batch.case_index, labels):
+            in_order_of(labels, batch, name, first)  # raises if the labels differ
+            raise ValueError(
+                f"y has no index, and the rows of {first} and of {name} are in different orders: give y "
+                "an index too, or bring all of them into one order"
+            )
     return [in_order_of(labels, batch, name, first) for name, batch in batches.items()]
 
 

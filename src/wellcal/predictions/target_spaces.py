@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray
 from wellcal.predictions.base import Predictions
-from wellcal.predictions.discrete import Bernoulli, Categorical
-from wellcal.predictions.mixture import Mixture
-from wellcal.predictions.quantiles import Quantiles
+from wellcal.predictions.discrete import Categorical
 
 
 def check_one_space(batches: Sequence[Predictions], names: Sequence[str]) -> None:
@@ -38,62 +35,52 @@ predicts vectors of length 2
     """
     first = batches[0]
     for name, batch in zip(names[1:], batches[1:], strict=True):
-        if batch is first:
-            continue
-        if not all(_meet(a, b) for a in _parts(first) for b in _parts(batch)):
+        if batch is not first and not all(_meet(a, b) for a in first.parts for b in batch.parts):
             found = " and ".join(
-                f"{called} ({type(of).__name__}) predicts {_described(of)}"
+                f"{called} ({type(of).__name__}) predicts {_described(of.parts[0])}"
                 for called, of in ((names[0], first), (name, batch))
             )
-            remedy = _remedy([*_parts(first), *_parts(batch)])
+            remedy = _remedy([*first.parts, *batch.parts])
             raise ValueError(f"{names[0]} and {name} must predict targets of one kind: {found}{remedy}")
 
 
 def _remedy(parts: list[Predictions]) -> str:
+    kinds = {part.kind for part in parts}
     if any(map(_is_nominal, parts)):
-        classes = all(isinstance(part, (Bernoulli, Categorical)) for part in parts)
-        return "; give both the same classes" if classes else "; give classes numbers by support="
-    return "; give quantiles at the same levels" if all(isinstance(p, Quantiles) for p in parts) else ""
-
-
-def _parts(batch: Predictions) -> Sequence[Predictions]:
-    return batch.components if isinstance(batch, Mixture) else (batch,)
+        return (
+            "; give both the same classes" if kinds == {"classes"} else "; give classes numbers by support="
+        )
+    return "; give quantiles at the same levels" if kinds == {"quantiles"} else ""
 
 
 def _meet(a: Any, b: Any) -> bool:
+    """True if targets of two families, which are no mixtures, can be compared."""
     if a.event_shape != b.event_shape:
         return False
-    if isinstance(a, Quantiles) or isinstance(b, Quantiles):
-        return isinstance(a, Quantiles) and isinstance(b, Quantiles) and np.array_equal(a.levels, b.levels)
-    if "objects" in (a.target_kind, b.target_kind):
-        return all(part.target_kind == "objects" or _has_names(part) for part in (a, b))
+    kinds = a.kind, b.kind
+    if "quantiles" in kinds:
+        return kinds == ("quantiles", "quantiles") and np.array_equal(a.levels, b.levels)
+    if "objects" in (a.target_kind, b.target_kind):  # which meet names of classes
+        return all(
+            part.target_kind == "objects" or (part.kind == "classes" and part.support_values() is None)
+            for part in (a, b)
+        )
     if _is_nominal(a) or _is_nominal(b):
-        classes = (Bernoulli, Categorical)
-        return isinstance(a, classes) and isinstance(b, classes) and _same_set(a.labels(), b.labels())
+        return kinds == ("classes", "classes") and set(a.labels().tolist()) == set(b.labels().tolist())
     return True
 
 
-def _is_nominal(part: Predictions) -> bool:
-    """Whether targets are classes that no numbers were given for."""
+def _is_nominal(part: Any) -> bool:
+    """True if targets are classes that no numbers were given for."""
     return isinstance(part, Categorical) and part.support is None
 
 
-def _has_names(part: Predictions) -> bool:
-    """Whether targets are classes whose names are not numbers."""
-    return isinstance(part, Categorical) and part.support_values() is None
-
-
-def _same_set(a: NDArray, b: NDArray) -> bool:
-    return a.shape == b.shape and set(a.tolist()) == set(b.tolist())
-
-
-def _described(batch: Predictions) -> str:
-    part = _parts(batch)[0]
-    if isinstance(part, Quantiles):
+def _described(part: Any) -> str:
+    if part.kind == "quantiles":
         return f"bins between quantiles at {len(part.levels)} levels"
     if part.target_kind == "objects":
         return "objects"
-    if isinstance(part, Categorical) and part.support is None:
+    if _is_nominal(part):
         labels = part.labels().tolist()
         return f"the classes {', '.join(map(repr, labels[:6]))}{', ...' if len(labels) > 6 else ''}"
     return f"vectors of length {part.event_shape[0]}" if part.event_shape else "numbers"

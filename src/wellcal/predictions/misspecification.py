@@ -1,4 +1,4 @@
-"""Predictions as they would have to be if the given ones were wrong in a known way.
+"""Misspecification: the truth that predictions miss by an error of a given kind and amount.
 
 Errors have a kind, which follows from the family, and an amount:
 
@@ -32,7 +32,6 @@ from wellcal.predictions import (
     Gamma,
     Laplace,
     LogNormal,
-    Mixture,
     MultivariateNormal,
     NegativeBinomial,
     Normal,
@@ -43,8 +42,8 @@ from wellcal.predictions import (
     Samples,
     StudentT,
 )
-from wellcal.predictions.normal import NORMAL_INTERQUARTILE_RANGE
-from wellcal.predictions.temperatures import TEMPERATURES, tempered
+from wellcal.predictions.base import NORMAL_INTERQUARTILE_RANGE
+from wellcal.predictions.temperatures import TEMPERATURES, by_rule, have_rule, tempered
 
 SPREADS, TEMPERATURE, MEANS, SHIFT = "spreads", "temperature", "means", "shift"
 KINDS = (SPREADS, TEMPERATURE, MEANS, SHIFT)
@@ -61,108 +60,99 @@ DISPERSED: Rules[Callable[[Any, float], Predictions]] = Rules("a rule for disper
 """Functions ``rule(predictions, factor)``: counts of the same mean whose variance is so many times larger."""
 
 _DRAWS = 64  # values of each case that stand for a family without a rule
-_VECTORS = 16  # the same of vectors
+_VECTORS = 16  # values of each case for vectors
 _SEED = 0
 
 
 @dataclass(frozen=True)
-class Altered:
-    """What was predicted beside what would be true, in a form in which both can be compared.
+class Misspecified:
+    """Predictions with an assumed truth, in a form in which both can be compared.
 
     Attributes
     ----------
     predicted, true
-        Batches of one family. They are the predictions themselves where the family has a rule, bins where
-        it is known through quantiles, and draws elsewhere: the same ones on both sides.
+        Batches of one family: that of the predictions if it has a rule, bins of quantiles, and draws
+        elsewhere, the same ones on both sides.
     index
         From targets to those of `predicted`.
     """
 
     predicted: Predictions
     true: Predictions
-    index: Callable[[NDArray], NDArray]
+    index: Callable[[NDArray], NDArray] = np.asarray
 
 
 def kind_of_error(predictions: Predictions) -> str | None:
-    """The kind of error that a family is measured by; None for targets that are objects."""
-    if _all(predictions, AFFINE) or isinstance(predictions, Quantiles):
-        return None if _holds_objects(predictions) else SPREADS
-    if _all(predictions, TEMPERATURES):
-        return TEMPERATURE
-    if _all(predictions, SCALED):
-        return MEANS
-    usable = predictions.target_kind == "real" and predictions.supports("sample")
-    return SPREADS if usable else None
+    """Return the kind of error that a family is measured by; None for targets that are objects."""
+    if predictions.kind == "quantiles" or have_rule(predictions, AFFINE):
+        return None if predictions.target_kind == "objects" else SPREADS
+    for rules, kind in ((TEMPERATURES, TEMPERATURE), (SCALED, MEANS)):
+        if have_rule(predictions, rules):
+            return kind
+    return SPREADS if predictions.target_kind == "real" and predictions.supports("sample") else None
 
 
 def kinds_for(predictions: Predictions) -> list[str]:
-    """All kinds of error that predictions can be altered by."""
-    found = kind_of_error(predictions)
-    kinds = [] if found is None else [found]
-    if SPREADS in kinds:
-        kinds += [TEMPERATURE] if _all(predictions, TEMPERATURES) else []
-        kinds.append(SHIFT)
-    return kinds
+    """Return all kinds of error that predictions can have."""
+    kind = kind_of_error(predictions)
+    if kind != SPREADS:
+        return [] if kind is None else [kind]
+    return [SPREADS, *([TEMPERATURE] if have_rule(predictions, TEMPERATURES) else []), SHIFT]
 
 
-def altered(predictions: Predictions, kind: str, amount: float) -> Altered:
-    """Predictions beside the truth that they miss by an error of some kind and amount.
+def misspecified(predictions: Predictions, kind: str, amount: float) -> Misspecified:
+    """Return predictions with the truth that they miss by an error of some kind and amount.
 
     Examples
     --------
-    >>> found = altered(Normal(np.zeros(2), np.ones(2)), SPREADS, 0.8)
-    >>> found.true.scale
+    >>> misspecified(Normal(np.zeros(2), np.ones(2)), SPREADS, 0.8).true.scale
     array([1.25, 1.25])
     """
     if kind == TEMPERATURE:
-        return Altered(predictions, tempered(predictions, 1.0 / amount), _same)
+        return Misspecified(predictions, tempered(predictions, 1.0 / amount))
     if kind == MEANS:
-        return Altered(predictions, _scaled(predictions, 1.0 / amount), _same)
+        return Misspecified(predictions, by_rule(SCALED, predictions, 1.0 / amount))
     if isinstance(predictions, Quantiles):
         return _of_bins(predictions, kind, amount)
     dispersed = DISPERSED.find(type(predictions)) if kind == SPREADS else None
     if dispersed is not None:
-        return Altered(predictions, dispersed(predictions, amount**-2), _same)
+        return Misspecified(predictions, dispersed(predictions, amount**-2))
     centre, spread = centre_and_scale(predictions)
     factor, shift = (1.0, amount * spread) if kind == SHIFT else (1.0 / amount, np.zeros_like(spread))
-    if _all(predictions, AFFINE):
-        return Altered(predictions, _moved(predictions, centre, factor, shift), _same)
-    drawn = np.moveaxis(predictions.draw(np.random.default_rng(_SEED), _DRAWS), 0, 1)
-    said = Samples(drawn, kind="atoms", axis=1)
-    return Altered(said, _moved(said, centre, factor, shift), _same)
+    predicted = predictions if have_rule(predictions, AFFINE) else _draws(predictions, _DRAWS)
+    return Misspecified(predicted, by_rule(AFFINE, predicted, centre, factor, shift))
 
 
-def as_atoms(found: Altered) -> Altered:
-    """Both sides by a few atoms for each case: quantiles at the same levels, or draws with the same seed."""
-    said, true = (_atoms(side) for side in (found.predicted, found.true))
-    return Altered(said, true, found.index)
+def as_atoms(found: Misspecified) -> Misspecified:
+    """Return both sides as a few atoms for each case: quantiles at the same levels, or draws of one seed."""
+    return Misspecified(_atoms(found.predicted), _atoms(found.true), found.index)
 
 
 def _atoms(predictions: Predictions) -> Predictions:
     if isinstance(predictions, (Samples, Categorical)):
         return predictions
-    if predictions.event_shape == () and predictions.supports("quantile"):
-        levels = (np.arange(_DRAWS) + 0.5)[:, None] / _DRAWS
-        values = np.asarray(predictions.quantile(np.broadcast_to(levels, (_DRAWS, len(predictions)))))
-    else:
-        values = predictions.draw(
-            np.random.default_rng(_SEED), _VECTORS if predictions.event_shape else _DRAWS
-        )
-    return Samples(np.moveaxis(values, 0, 1), kind="atoms", axis=1)
+    if predictions.event_shape or not predictions.supports("quantile"):
+        return _draws(predictions, _VECTORS if predictions.event_shape else _DRAWS)
+    return Samples(predictions.quantile((np.arange(_DRAWS) + 0.5) / _DRAWS), kind="atoms", axis=1)
 
 
-def draw_altered(
+def _draws(predictions: Predictions, count: int) -> Samples:
+    drawn = predictions.draw(np.random.default_rng(_SEED), count)
+    return Samples(np.moveaxis(drawn, 0, 1), kind="atoms", axis=1)
+
+
+def draw_misspecified(
     predictions: Predictions, kind: str, amount: float, rng: np.random.Generator, size: int
 ) -> NDArray:
-    """Targets ``(size, n, ...)`` drawn from the truth, as `check_targets` of the predictions returns them."""
+    """Draw targets ``(size, n, ...)`` from the truth, as `check_targets` of the predictions returns them."""
     if kind in (TEMPERATURE, MEANS):
-        true = altered(predictions, kind, amount).true
+        true = misspecified(predictions, kind, amount).true
         if predictions.target_kind == "labels":
             return draw_index(to_numpy(true.class_probs()), rng, size)
         return true.draw(rng, size)
     if isinstance(predictions, Quantiles):
-        scores = _altered_scores(rng.standard_normal((size, len(predictions))), kind, amount)
-        return _at_scores(predictions, scores)
+        scores = rng.standard_normal((size, len(predictions)))
+        return _at_scores(predictions, scores + amount if kind == SHIFT else scores / amount)
     centre, spread = centre_and_scale(predictions)
     drawn = predictions.draw(rng, size)
     if kind == SHIFT:
@@ -171,7 +161,7 @@ def draw_altered(
 
 
 def centre_and_scale(predictions: Predictions) -> tuple[NDArray, NDArray]:
-    """Mean and standard deviation; median and interquartile range where there are none, or no finite ones.
+    """Return mean and standard deviation; median and interquartile range if there are no finite ones.
 
     Vectors have no quantiles: without finite moments they are refused.
     """
@@ -199,39 +189,6 @@ def centre_and_scale(predictions: Predictions) -> tuple[NDArray, NDArray]:
 
 
 # -- by family -------------------------------------------------------------------------------
-
-
-def _same(targets: NDArray) -> NDArray:
-    return targets
-
-
-def _holds_objects(predictions: Predictions) -> bool:
-    return predictions.target_kind == "objects"
-
-
-def _all(predictions: Predictions, rules: Rules[Any]) -> bool:
-    """Whether there is a rule for a family, or for all components of a mixture."""
-    parts = predictions.components if isinstance(predictions, Mixture) else (predictions,)
-    return all(rules.find(type(part)) is not None for part in parts)
-
-
-def _moved(predictions: Predictions, centre: NDArray, factor: float, shift: NDArray) -> Predictions:
-    if isinstance(predictions, Mixture):
-        parts = tuple(_moved(part, centre, factor, shift) for part in predictions.components)
-        return predictions.with_fields(components=parts)
-    rule = AFFINE.find(type(predictions))
-    assert rule is not None
-    return rule(predictions, centre, factor, shift)
-
-
-def _scaled(predictions: Predictions, factor: float) -> Predictions:
-    if isinstance(predictions, Mixture):
-        return predictions.with_fields(
-            components=tuple(_scaled(part, factor) for part in predictions.components)
-        )
-    rule = SCALED.find(type(predictions))
-    assert rule is not None
-    return rule(predictions, factor)
 
 
 @AFFINE.register(Normal)
@@ -288,22 +245,17 @@ def _log_normal(pred: LogNormal, factor: float) -> Predictions:
 # -- quantiles -------------------------------------------------------------------------------
 
 
-def _of_bins(predictions: Quantiles, kind: str, amount: float) -> Altered:
-    """Bins, whose probabilities change as if the normal scores of targets did."""
+def _of_bins(predictions: Quantiles, kind: str, amount: float) -> Misspecified:
+    """Return bins whose probabilities change as if the normal scores of targets did."""
     edges = special.ndtri(np.concatenate([[0.0], predictions.levels, [1.0]]))
     moved = edges - amount if kind == SHIFT else edges * amount
     n, probs = len(predictions), np.diff(special.ndtr(moved))
-    said = np.broadcast_to(predictions.bin_probs(), (n, len(probs)))
-    true = np.broadcast_to(probs, (n, len(probs)))
-    return Altered(Categorical(said), Categorical(true), lambda y: np.asarray(predictions.bins(y)))
-
-
-def _altered_scores(scores: NDArray, kind: str, amount: float) -> NDArray:
-    return scores + amount if kind == SHIFT else scores / amount
+    said, true = (Categorical(np.broadcast_to(p, (n, len(probs)))) for p in (predictions.bin_probs(), probs))
+    return Misspecified(said, true, lambda y: np.asarray(predictions.bins(y)))
 
 
 def _at_scores(predictions: Quantiles, scores: NDArray) -> NDArray:
-    """Targets with these normal scores, uniform within bins."""
+    """Return targets with these normal scores, uniform within bins."""
     edges = predictions.bin_edges()
     levels = np.concatenate([[0.0], predictions.levels, [1.0]])
     u = special.ndtr(scores)
