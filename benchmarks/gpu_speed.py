@@ -22,7 +22,7 @@ from benchmarks.results import Section, table
 from benchmarks.settings import Settings
 from wellcal.engines.grid_sums import CELLS, Grid
 from wellcal.engines.kernel_sums import DecayKernel
-from wellcal.expectations.gaussian_features import FeatureGrid
+from wellcal.expectations.features import FeatureGrid
 
 DEVICE = "cuda"
 LONGEST = 90.0
