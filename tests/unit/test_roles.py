@@ -18,7 +18,7 @@ import wellcal as wc
 from wellcal.cli.role_texts import role_from_text
 from wellcal.columns.frames import Table
 from wellcal.extend import family, parameter, positive
-from wellcal.predictions.column_roles import known_roles, resolve
+from wellcal.predictions.column_roles import resolve, roles_by_keyword
 from wellcal.predictions.role_inference import target_columns
 from wellcal.reading import as_cases, read_cases
 
@@ -94,7 +94,7 @@ ROLES: dict[str, tuple[dict[str, Any], wc.Predictions]] = {
 
 def test_there_is_a_role_for_every_family() -> None:
     tried = {keyword for given, _ in ROLES.values() for keyword in given}
-    ours = {key for key, role in known_roles().items() if role.family.__module__.startswith("wellcal.")}
+    ours = {key for key, role in roles_by_keyword().items() if role.family.__module__.startswith("wellcal.")}
     assert tried == ours
 
 

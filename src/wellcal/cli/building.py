@@ -163,10 +163,10 @@ def _made(group: type[Any], given: Mapping[str, Any], command: Command) -> Any:
 
 def family_flags(*, versus: bool) -> list[inspect.Parameter]:
     """A flag for each family that there is, a user's own among them."""
-    from wellcal.predictions.column_roles import known_roles
+    from wellcal.predictions.column_roles import roles_by_keyword
 
     found: list[inspect.Parameter] = []
-    for keyword, role in known_roles().items():
+    for keyword, role in roles_by_keyword().items():
         flag = keyword.replace("_", "-")
         shape = _shape(role)
         what = (inspect.getdoc(role.family) or role.family.__name__).partition("\n")[0].replace("`", "")

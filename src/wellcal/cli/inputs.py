@@ -28,10 +28,10 @@ def roles_of(given: ReadOptions) -> dict[str, dict[str, Any]]:
 def _role(given: ReadOptions, keyword: str, text: str) -> dict[str, Any]:
     """A role with what is said of its family: names of classes, whether quantiles are sorted."""
     from wellcal.cli.role_texts import role_from_text
-    from wellcal.predictions.column_roles import known_roles
+    from wellcal.predictions.column_roles import roles_by_keyword
 
     for name in ("classes", "grades"):
-        if getattr(given, name) is not None and name not in known_roles()[keyword].options:
+        if getattr(given, name) is not None and name not in roles_by_keyword()[keyword].options:
             raise ValueError(f"--{name} is for predictions of classes, found --{keyword.replace('_', '-')}")
     return {keyword: role_from_text(keyword, text), **_options(given)}
 

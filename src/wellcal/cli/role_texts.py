@@ -7,7 +7,7 @@ from typing import Any
 from wellcal._arrays.checks import one_of
 from wellcal.columns.number_texts import says_number
 from wellcal.columns.selection import listed
-from wellcal.predictions.column_roles import known_roles
+from wellcal.predictions.column_roles import roles_by_keyword
 
 
 def role_from_text(keyword: str, text: str) -> Any:
@@ -30,7 +30,7 @@ def role_from_text(keyword: str, text: str) -> Any:
     >>> role_from_text("mixture", "normal:m1,s1@w1 + normal:m2,s2@w2")[1]
     {'normal': ('m2', 's2'), 'weight': 'w2'}
     """
-    role = known_roles()[one_of(keyword, "role of columns", known_roles())]
+    role = roles_by_keyword()[one_of(keyword, "role of columns", roles_by_keyword())]
     if role.of_roles:
         return [_part(item) for item in text.split("+")]
     specs = [role.parameters[name] for name in role.needed]

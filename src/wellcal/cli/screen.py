@@ -187,9 +187,9 @@ def in_options(message: str) -> str:
     message = message.replace(_DIVIDE, f"{_DIVIDE}: --normalise does so where rounding explains it")
     if "=" not in message and "wc." not in message:
         return message
-    from wellcal.predictions.column_roles import known_roles
+    from wellcal.predictions.column_roles import roles_by_keyword
 
-    roles = known_roles()
+    roles = roles_by_keyword()
     known = {*_READING, *_OTHERWISE, *roles}
     flags = {role.family.__name__: f"--{keyword.replace('_', '-')}" for keyword, role in roles.items()}
     message = _FAMILY.sub(lambda match: flags.get(match[1], match[0]), message)

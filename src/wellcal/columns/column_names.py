@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.columns.frames import shown_names
+from wellcal.columns.frames import names_text
 from wellcal.columns.number_texts import says_number
 
 _LEVEL = re.compile(r"[^0-9]*?(\d*\.\d+|\d+(?:\.\d*)?)\s*(%?)", re.ASCII)
@@ -39,7 +39,7 @@ def class_labels(parts: Sequence[str], targets: NDArray | None = None) -> list[A
     if twice := {x for x in numbers if numbers.count(x) > 1}:
         same = [part for part in dict.fromkeys(parts) if float(part) == min(twice)]
         raise ValueError(
-            f"the classes {shown_names(same)} are one number, and the targets are numbers; give targets "
+            f"the classes {names_text(same)} are one number, and the targets are numbers; give targets "
             "as texts that are written as the classes are"
         )
     return numbers
@@ -109,13 +109,13 @@ def levels(names: Sequence[str], role: str) -> list[float]:
     if len(read) < len(names):
         unread = [name for name in names if level_of(name) is None]
         raise ValueError(
-            f"{role}: {shown_names(unread)} say no level between 0 and 1, as q_0.1 and q10 do; {remedy}"
+            f"{role}: {names_text(unread)} say no level between 0 and 1, as q_0.1 and q10 do; {remedy}"
         )
     percents = sorted(round(100 * level) for level in read)
     counted = percents == list(range(1, len(percents) + 1)) and len(percents) < 50
     if not any(sign in name for name in names for sign in ".%") and (max(percents) <= 4 or counted):
         raise ValueError(
-            f"{role}: {shown_names(names)} may be percents, or quantiles that are numbered, such as "
+            f"{role}: {names_text(names)} may be percents, or quantiles that are numbered, such as "
             f"quartiles and deciles; {remedy}"
         )
     return read

@@ -76,7 +76,7 @@ class Table:
         self.names = [str(name) for name in list(native.columns if given is None else given)]
         if twice := [name for name, count in Counter(self.names).items() if count > 1]:
             raise ValueError(
-                f"names of columns must be distinct: found {shown_names(twice)} more than once; rename"
+                f"names of columns must be distinct: found {names_text(twice)} more than once; rename"
             )
         if type(native).__name__ == "RecordBatch":
             native = importlib.import_module("pyarrow").Table.from_batches([native])
@@ -217,7 +217,7 @@ class Table:
         """Raise if columns have rows without a value, with their number and the first."""
         self._refuse_missing(names, np.column_stack([self.missing(name) for name in names]))
 
-    def kept(self, rows: NDArray) -> Any:
+    def rows_where(self, rows: NDArray) -> Any:
         """Return the frame with the rows for which `rows` holds, in its own library."""
         mask: Any = rows.tolist()
         return self._frame.filter(mask).to_native()
@@ -260,12 +260,12 @@ def _no_value(x: Any) -> bool:
     return isinstance(x, float) and x != x
 
 
-def shown_names(names: Sequence[str], most: int = _SHOWN) -> str:
+def names_text(names: Sequence[str], most: int = _SHOWN) -> str:
     """Write the first names for an error, and the number of further ones.
 
     Examples
     --------
-    >>> shown_names(["a", "b", "c"], most=2)
+    >>> names_text(["a", "b", "c"], most=2)
     "'a', 'b' and 1 more"
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""

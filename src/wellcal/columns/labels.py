@@ -64,7 +64,7 @@ def in_order_of(labels: Labels | None, x: Any, name: str, other: str) -> Any:
         if not index.is_unique:
             raise ValueError(
                 f"the indexes of {name} and {other} differ, and that of {owner} has the label "
-                f"{shown_label(index[index.duplicated()][0])} twice, so that rows cannot be matched; {remedy}"
+                f"{label_text(index[index.duplicated()][0])} twice, so that rows cannot be matched; {remedy}"
             )
     lengths = "" if len(own) == len(labels) else f" (they have {len(own)} and {len(labels)} rows)"
     for index, wanted, owner in ((own, labels, name), (labels, own, other)):
@@ -73,7 +73,7 @@ def in_order_of(labels: Labels | None, x: Any, name: str, other: str) -> Any:
             count = f", nor are {len(absent) - 1} more" if len(absent) > 1 else ""
             raise ValueError(
                 f"the indexes of {name} and {other} do not hold the same labels{lengths}: "
-                f"{shown_label(wanted[int(absent[0])])} is not in that of {owner}{count}; {remedy}"
+                f"{label_text(wanted[int(absent[0])])} is not in that of {owner}{count}; {remedy}"
             )
     return take_cases(x, np.asarray(own.get_indexer(labels)))
 
@@ -95,7 +95,7 @@ def labelled_rows(rows: NDArray, labels: Labels) -> Any:
     return sys.modules["pandas"].DataFrame(rows, index=labels)
 
 
-def shown_label(label: Any) -> str:
+def label_text(label: Any) -> str:
     """Write a label for an error."""
     return repr(cast("Any", label).item() if isinstance(label, np.generic) else label)
 

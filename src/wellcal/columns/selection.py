@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from wellcal.columns.frames import shown_names
+from wellcal.columns.frames import names_text
 
 _SEPARATORS = "_-. "
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
@@ -44,7 +44,7 @@ class Selection:
         if alone or len(self.parts) != len(other.parts):
             raise ValueError(
                 f"{what} do not match: {(alone or self.parts)[0]!r} occurs in one of them only (found "
-                f"{shown_names(other.names)} and {shown_names(self.names)}); name the columns one by one"
+                f"{names_text(other.names)} and {names_text(self.names)}); name the columns one by one"
             )
         name_of = dict(zip(self.parts, self.names, strict=True))
         return replace(self, names=tuple(name_of[part] for part in other.parts), parts=other.parts)
@@ -78,7 +78,7 @@ def select(names: Sequence[str], wanted: object, role: str) -> Selection:
     """
     items = cast("Sequence[Any]", wanted) if isinstance(wanted, (list, tuple)) else [wanted]
     if not items:
-        raise ValueError(f"{role}: no columns were named; the columns are {shown_names(names, 12)}")
+        raise ValueError(f"{role}: no columns were named; the columns are {names_text(names, 12)}")
     known = dict.fromkeys(names)
     selected: dict[str, str] = {}
     by_pattern = True
@@ -134,9 +134,7 @@ def _by_pattern(names: Collection[str], text: str, role: str) -> dict[str, str]:
         return {f"{text}_{k}": str(k) for k in range(count)}  # an array of that name
     matches = {name: "_".join(match.groups()) for name in names if (match := _glob(text).fullmatch(name))}
     if not matches:
-        raise ValueError(
-            f"{role}: no column matches {text!r}; the columns are {shown_names(list(names), 12)}"
-        )
+        raise ValueError(f"{role}: no column matches {text!r}; the columns are {names_text(list(names), 12)}")
     begin = {part[:1] for part in matches.values()}
     strip = len(begin) == 1 and begin <= set(_SEPARATORS) and all(len(part) > 1 for part in matches.values())
     return {name: part[strip:] or name for name, part in matches.items()}  # p* means what p_* means
@@ -170,5 +168,5 @@ def unknown_column(names: Iterable[str], wanted: str, role: str) -> ValueError:
     lowered = {name.lower(): name for name in reversed(names)}
     close = [lowered[name] for name in difflib.get_close_matches(wanted.lower(), list(lowered), n=3)]
     similar = f"did you mean {' or '.join(map(repr, close))}?"
-    hint = similar if close else f"the columns are {shown_names(names, 12)}"
+    hint = similar if close else f"the columns are {names_text(names, 12)}"
     return ValueError(f"{role}: there is no column {wanted!r}; {hint}")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 from dask.utils import natural_sort_key
 
 from wellcal._arrays.row_errors import retell
-from wellcal.columns.frames import Table, shown_names
+from wellcal.columns.frames import Table, names_text
 from wellcal.columns.selection import select
 from wellcal.dask.building import MadeOfColumns, Parts, Unmade
 from wellcal.dask.partitioned import Partitioned
@@ -165,7 +165,7 @@ def _columns(file: Path, known: Any, y: Any, roles: Mapping[str, Any], before: _
     if odd:
         raise ValueError(
             f"{file} and {before.file} differ in the columns of targets and predictions: only one has "
-            f"{shown_names(sorted(odd))}; name columns that all files have, or read others by themselves"
+            f"{names_text(sorted(odd))}; name columns that all files have, or read others by themselves"
         )
     return before
 

@@ -9,7 +9,7 @@ import numpy as np
 from wellcal._arrays.checks import plain_array
 from wellcal._arrays.namespaces import namespace
 from wellcal._arrays.row_errors import Row, RowError
-from wellcal.columns.labels import in_order_of, labels_of, same_labels, shown_label
+from wellcal.columns.labels import in_order_of, label_text, labels_of, same_labels
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_truth_first
@@ -63,7 +63,7 @@ def check_one_order(y: object, predictions: Predictions) -> None:
             raise RowError(
                 "y and the predictions are in different orders: ",
                 Row(row),
-                f" is {shown_label(label)} in y and {shown_label(other)} in the predictions",
+                f" is {label_text(label)} in y and {label_text(other)} in the predictions",
                 argument="y",
                 remedy="cases come in the order of time: sort both by time",
             )

@@ -11,7 +11,7 @@ from wellcal._arrays.checks import is_missing, label_array, plain_array, real_ar
 from wellcal._arrays.copies import own_copy
 from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
 from wellcal._arrays.warnings import advise
-from wellcal.columns.frames import shown_names
+from wellcal.columns.frames import names_text
 
 _SHOWN = 6  # names that an error lists
 _WRITTEN = ("nan", "None")  # what NumPy makes of missing labels in a list of texts
@@ -136,7 +136,7 @@ def advise_of_unpredicted(grades: Any, labels: NDArray) -> None:
     if rest:
         which, are, it = ("grade", "is", "it is") if len(rest) == 1 else ("grades", "are", "they are")
         advise(
-            f"y has the {which} {shown_names(rest)}, which {are} not among the classes that are predicted: "
+            f"y has the {which} {names_text(rest)}, which {are} not among the classes that are predicted: "
             f"{it} left out of their order"
         )
 

@@ -21,7 +21,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.parameters import is_number
 from wellcal._arrays.row_errors import retell
 from wellcal.columns.column_names import class_labels, labels_like, levels
-from wellcal.columns.frames import Table, shown_names
+from wellcal.columns.frames import Table, names_text
 from wellcal.columns.selection import Selection, select
 from wellcal.predictions.base import FAMILIES, Predictions
 from wellcal.predictions.fields import Parameter
@@ -91,12 +91,12 @@ class Role:
         return ", ".join(kind if n in self.needed else f"{kind} if wanted" for n, kind in kinds.items())
 
 
-def known_roles() -> dict[str, Role]:
+def roles_by_keyword() -> dict[str, Role]:
     """Roles of all families by keyword, those of the package first.
 
     Examples
     --------
-    >>> roles = known_roles()
+    >>> roles = roles_by_keyword()
     >>> roles["normal"].takes()
     'loc (a column), scale (a column)'
     >>> roles["probs"].family.__name__
@@ -162,10 +162,12 @@ class ColumnReading:
     def words(self) -> str:
         """Describe the origin of each parameter: ``normal: loc = mu, scale = sigma``."""
         if self.parts:
-            weights = [f" of weight {_shown(source)}" for source in self.weights] or [""] * len(self.parts)
+            weights = [f" of weight {_source_text(source)}" for source in self.weights] or [""] * len(
+                self.parts
+            )
             inner = [f"({part.words()}){weight}" for part, weight in zip(self.parts, weights, strict=True)]
             return f"{self.role.keyword}: {' + '.join(inner)}"
-        sources = ", ".join(f"{name} = {_shown(source)}" for name, source in self.sources.items())
+        sources = ", ".join(f"{name} = {_source_text(source)}" for name, source in self.sources.items())
         return f"{self.role.keyword}: {sources}"
 
     def batch(self, table: Table, targets: NDArray | None = None) -> Predictions:
@@ -230,7 +232,7 @@ def only_role(roles: Mapping[str, Any]) -> tuple[str, Any, dict[str, Any]]:
     >>> only_role({"quantiles": "q*", "sort": True, "normal": None})
     ('quantiles', 'q*', {'sort': True})
     """
-    known = known_roles()
+    known = roles_by_keyword()
     options = {keyword: value for keyword, value in roles.items() if value is not None}
     given = [(keyword, options.pop(keyword)) for keyword in list(options) if keyword in known]
     for option in options:
@@ -268,7 +270,7 @@ def resolve(
     >>> resolve(["y", "m", "s"], "student_t", (4, "m", "s")).words()
     'student_t: df = 4, loc = m, scale = s'
     """
-    role = known_roles()[one_of(keyword, "role of columns", known_roles())]
+    role = roles_by_keyword()[one_of(keyword, "role of columns", roles_by_keyword())]
     if role.of_roles:
         return _resolve_parts(names, role, value)
     given, specs = _by_parameter(role, value), role.parameters
@@ -327,7 +329,7 @@ def _source(names: Sequence[str], role: Role, name: str, spec: Parameter, wanted
         return number
     selected = select(names, wanted, what)
     if spec.ndim == 1 and len(selected.names) != 1:
-        raise ValueError(f"{what} is one column, found {len(selected.names)}: {shown_names(selected.names)}")
+        raise ValueError(f"{what} is one column, found {len(selected.names)}: {names_text(selected.names)}")
     return selected
 
 
@@ -357,7 +359,7 @@ def _support(grades: list[Any], given: Mapping[str, Any]) -> list[int]:
     """Return places of classes among their names from the lowest to the highest."""
     classes = list(given.get("classes", range(len(grades))))
     if set(classes) != set(grades) or len(classes) != len(grades):
-        texts = [shown_names(list(map(str, names))) for names in (grades, classes)]
+        texts = [names_text(list(map(str, names))) for names in (grades, classes)]
         raise ValueError(
             f"{GRADES} must name all classes from the lowest to the highest, found {texts[0]} for the "
             f"classes {texts[1]}"
@@ -380,7 +382,7 @@ def _matrices(rows: NDArray, d: int, what: str) -> NDArray:
     return matrices
 
 
-def _shown(source: Source) -> str:
+def _source_text(source: Source) -> str:
     if not isinstance(source, Selection):
         return f"{source:g}"
     names = source.names

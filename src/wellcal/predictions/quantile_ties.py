@@ -65,7 +65,7 @@ class Ties:
     def refusal(self) -> str | None:
         """Reason why calibration cannot be judged, without a row; None if it can."""
         worst = self.worst()
-        return None if worst is None else f"{self._found(worst)}{_WHY}; {_REMEDY}"
+        return None if worst is None else f"{self._count_text(worst)}{_WHY}; {_REMEDY}"
 
     def refuse(self, *, located: bool = False) -> None:
         """Raise if there are too many ties; the error names the first row if `located`."""
@@ -77,9 +77,9 @@ class Ties:
 
     def error(self, worst: int, where: str, row: int) -> RowError:
         """Make the error about the level at position `worst`, with an example row."""
-        return RowError(self._found(worst), where, Row(row), _WHY, argument="y", remedy=_REMEDY)
+        return RowError(self._count_text(worst), where, Row(row), _WHY, argument="y", remedy=_REMEDY)
 
-    def _found(self, k: int) -> str:
+    def _count_text(self, k: int) -> str:
         cases = how_many(self.cases)
         return f"y equals its own quantile of level {self.levels[k]:g} in {self.counts[k]:,} of {cases}"
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from wellcal.columns.column_names import level_of
-from wellcal.columns.frames import Table, shown_names
+from wellcal.columns.frames import Table, names_text
 from wellcal.columns.number_texts import says_number
 from wellcal.columns.selection import select
-from wellcal.predictions.column_roles import ColumnReading, Role, known_roles, resolve, rounding_of_sums
+from wellcal.predictions.column_roles import ColumnReading, Role, resolve, roles_by_keyword, rounding_of_sums
 from wellcal.predictions.fields import Parameter
 from wellcal.predictions.samples import Samples
 
@@ -59,7 +59,7 @@ class GuessedRoles:
 
     def words(self) -> str:
         """Describe the roles in words, to be shown before they are used."""
-        left = f"; not used: {shown_names(self.unused)}" if self.unused else ""
+        left = f"; not used: {names_text(self.unused)}" if self.unused else ""
         targets = self.target if isinstance(self.target, str) else ", ".join(self.target)
         return f"target: {targets}; {self._words}{left}"
 
@@ -101,11 +101,11 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
         raise ValueError("the data frame has no rows: at least one is needed")
     targets = list(select(table.names, target_columns(table) if target is None else target, "target").names)
     rest = [name for name in table.names if name not in targets]
-    readings = _readings(table, rest, len(targets) > 1) or _called_by_classes(table, targets, rest)
+    readings = _readings(table, rest, len(targets) > 1) or _class_columns(table, targets, rest)
     if not readings:
         raise ValueError(
             "no columns have names that say what was predicted, such as mu and sigma, p_*, q_0.1, draw_* "
-            f"or rate; the columns are {shown_names(table.names, 12)}; say it, e.g. normal=('mu', 'sigma'), "
+            f"or rate; the columns are {names_text(table.names, 12)}; say it, e.g. normal=('mu', 'sigma'), "
             "probs=['no', 'yes'] or samples='s0:s99'"
         )
     if len(readings) > 1:
@@ -134,7 +134,7 @@ def target_columns(table: Table) -> str | tuple[str, ...]:
     likely = next((name for name in table.names if _LIKELY & set(re.split(r"[^a-z]+", name.lower()))), None)
     raise ValueError(
         f"no column is called {', '.join(TARGETS[:-1])} or {TARGETS[-1]}; the columns are "
-        f"{shown_names(table.names, 12)}; say which holds the targets with target="
+        f"{names_text(table.names, 12)}; say which holds the targets with target="
         + ("" if likely is None else f"{likely!r}, if it is that one")
     )
 
@@ -151,7 +151,7 @@ def _readings(table: Table, columns: Sequence[str], vectors: bool) -> list[Readi
     """All roles that the names of columns fit."""
     return [
         ({role.keyword: value}, resolve(table.names, role.keyword, value))
-        for role in known_roles().values()
+        for role in roles_by_keyword().values()
         if role.declared and _of_vectors(role) == vectors
         for value in _values(role, columns, table)
     ]
@@ -194,7 +194,7 @@ def _candidates(spec: Parameter, columns: Sequence[str], table: Table, patterns:
 # -- by classes ----------------------------------------------------------------------------------------
 
 
-def _called_by_classes(table: Table, targets: Sequence[str], rest: list[str]) -> list[Reading]:
+def _class_columns(table: Table, targets: Sequence[str], rest: list[str]) -> list[Reading]:
     """Probabilities in columns that are called as the targets are, or in all columns.
 
     That is what ``pd.DataFrame(classifier.predict_proba(X), columns=classifier.classes_)`` has. The data
@@ -202,14 +202,14 @@ def _called_by_classes(table: Table, targets: Sequence[str], rest: list[str]) ->
     """
     if len(targets) > 1 or table.holds_lists(targets[0]):
         return []
-    there = Table(table.kept(~table.missing(targets[0])))
+    there = Table(table.rows_where(~table.missing(targets[0])))
     try:
         y = there.labels(targets[0])
     except TypeError:
         return []
     labels, numeric = set(map(str, y.tolist())), y.dtype.kind in "iuf"
-    called = [name for name in rest if name in labels or (numeric and says_number(name))]
-    for names in (called, rest):
+    named = [name for name in rest if name in labels or (numeric and says_number(name))]
+    for names in (named, rest):
         if len(names) < 2 or not labels or not _are_among(labels, names):
             continue
         if names is rest and not all(map(table.is_numeric, names)):

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.columns.frames import MissingValuesError, Table, missing_values, shown_names
+from wellcal.columns.frames import MissingValuesError, Table, missing_values, names_text
 from wellcal.columns.selection import Selection, apart, select
 from wellcal.predictions import Bernoulli, Predictions
-from wellcal.predictions.column_roles import ColumnReading, known_roles, only_role, resolve
+from wellcal.predictions.column_roles import ColumnReading, only_role, resolve, roles_by_keyword
 from wellcal.predictions.role_inference import guess_roles, target_columns
 from wellcal.predictions.target_leakage import GROUPS, SEGMENTS
 from wellcal.reading.kinds import Kinds
@@ -155,7 +155,7 @@ def further_columns(
             column, *more = select(table.names, name, word).names
             if more:
                 raise ValueError(
-                    f"{word}: {name!r} stands for {1 + len(more)} columns, {shown_names([column, *more])}; "
+                    f"{word}: {name!r} stands for {1 + len(more)} columns, {names_text([column, *more])}; "
                     "name one"
                 )
             if column in targets and given in words:
@@ -175,7 +175,7 @@ def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapp
         names = [str(name) for name in np.unique(single)]
         example = names if len(names) == 2 else ["no", "yes"]
         raise ValueError(
-            f"the targets in {targets.names[0]!r} are texts ({shown_names(names, 3)}): say which of two is "
+            f"the targets in {targets.names[0]!r} are texts ({names_text(names, 3)}): say which of two is "
             f"predicted by naming it last, e.g. classes={example!r}"
         )
     if pred.event_shape and found.vectors is not None and not lists:
@@ -193,7 +193,7 @@ def _taken(table: Table, targets: Selection, found: ColumnReading, further: Mapp
     elif single is None:
         raise ValueError(
             f"target is one column where numbers or classes are predicted, found {len(targets.names)}: "
-            f"{shown_names(targets.names)}"
+            f"{names_text(targets.names)}"
         )
     else:
         y = single
@@ -348,7 +348,7 @@ def found_columns(
     """Columns of targets and predictions, as they were named, or as names suggest where they were not."""
     given = {keyword: value for keyword, value in roles.items() if value is not None}
     wanted: Any = target_columns(table) if target is None else target
-    if not known_roles().keys() & given.keys():
+    if not roles_by_keyword().keys() & given.keys():
         given |= guess_roles(table, wanted).roles
     targets = select(table.names, wanted, "target")
     found = resolve(table.names, *only_role(given))
@@ -375,7 +375,7 @@ def kinds_of(
     `other_columns` says what those are that hold neither targets nor predictions. Errors are those of who
     takes the columns, about the file.
     """
-    known, models = known_roles(), list(models)
+    known, models = roles_by_keyword(), list(models)
     given = [[known[keyword] for keyword in roles if keyword in known] for roles in models]
     of_numbers = all(
         roles and all("classes" not in role.options and not role.of_roles for role in roles)

@@ -97,4 +97,4 @@ def drop_missing(frame: Any, columns: Sequence[str] | str | None = None) -> Kept
         raise NothingLeftError(
             f"no row is left: {kept.words()} Fill values in, or name the columns that are needed"
         )
-    return Kept(table.kept(~missing), dropped, len(table), by_column, np.flatnonzero(~missing))
+    return Kept(table.rows_where(~missing), dropped, len(table), by_column, np.flatnonzero(~missing))

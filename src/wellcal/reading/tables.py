@@ -13,7 +13,7 @@ from typing import Any
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.row_errors import RowError
-from wellcal.columns.frames import shown_names
+from wellcal.columns.frames import names_text
 from wellcal.columns.selection import unknown_column
 from wellcal.reading.arrays import array_table
 from wellcal.reading.errors import ReadError, library, no_rows, reading
@@ -296,7 +296,7 @@ def _check_names(names: Sequence[str], source: SourceFile, wanted: list[str] | N
     if len(set(names)) < len(names):
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         raise ReadError(
-            f"{source.name}: {shown_names(twice)} is the name of several columns; rename them, so that each "
+            f"{source.name}: {names_text(twice)} is the name of several columns; rename them, so that each "
             "has a name of its own"
         )
     there = set(names)

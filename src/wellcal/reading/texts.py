@@ -12,7 +12,7 @@ from collections.abc import Generator
 from typing import Any
 
 from wellcal._arrays.warnings import advise
-from wellcal.columns.frames import shown_names
+from wellcal.columns.frames import names_text
 from wellcal.columns.number_texts import SAYS_MISSING
 from wellcal.columns.selection import unknown_column
 from wellcal.reading.errors import ReadError, library, no_rows, reading, short
@@ -291,7 +291,7 @@ class TextFile:
         if len(set(names)) < len(names):
             twice = [name for name, count in Counter(names).items() if count > 1]
             raise ReadError(
-                f"{self.source.name}: the header has {shown_names(twice)} more than once; rename columns"
+                f"{self.source.name}: the header has {names_text(twice)} more than once; rename columns"
             )
         if self.delimiter == ";" and self.decimal == "." and not self._noted:
             self._noted = True
@@ -308,7 +308,7 @@ class TextFile:
             return short
         differing = [name for name in names if name.strip() in same]
         advise(
-            f"{self.source.name}: {shown_names(differing)} differ by blanks around them only: names of "
+            f"{self.source.name}: {names_text(differing)} differ by blanks around them only: names of "
             "columns are taken with their blanks; rename columns"
         )
         return names

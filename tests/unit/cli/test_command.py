@@ -13,7 +13,7 @@ import pytest
 
 import wellcal
 from wellcal.cli.group import COMMANDS
-from wellcal.predictions.column_roles import known_roles
+from wellcal.predictions.column_roles import roles_by_keyword
 
 from ...processes import run_python
 
@@ -38,7 +38,7 @@ def test_help_of_a_command_has_examples_and_a_flag_for_each_family(run: Run, com
     shown = run(command, "--help").output
     assert "Examples:" in shown
     assert f"wellcal {command} " in shown.partition("Examples:")[2]
-    for keyword in known_roles():
+    for keyword in roles_by_keyword():
         assert f"--{keyword.replace('_', '-')} " in shown
         assert (f"--versus-{keyword.replace('_', '-')} " in shown) == (
             command in ("compare", "plot", "report")
