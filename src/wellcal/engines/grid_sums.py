@@ -291,7 +291,7 @@ def _pairs_off(points: Array, off: Array, kernel: DecayKernel) -> float:
 def _direct(points: Array, phi: Array, kernel: DecayKernel, off: Array) -> Array:
     """Return what pairs with points off the window add to the sums of both."""
     xp = namespace(phi)
-    rows, which = xp.zeros_like(phi[:, 0]), xp.nonzero(off)[0]
+    rows, which = xp.zeros_like(points[:, 0]), xp.nonzero(off)[0]
     which = which[xp.argsort(points[which, 0])]
     far = kernel.lengthscale * _FAR ** (1.0 / kernel.power)
     for start in range(0, len(which), 64):

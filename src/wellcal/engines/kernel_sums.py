@@ -112,7 +112,7 @@ def sum_pairs(method: KernelSum, points: Array, phi: Array, *, single: bool = Tr
         weights = kept or (method.encode(points[cases]) for cases in chunks)
         return zip(chunks, weights, strict=True)
 
-    rows = xp.zeros_like(phi[:, 0])
+    rows = xp.zeros_like(points[:, 0])
     bias = 0.0
     for start in range(0, size, method.columns):
         block = phi[:, start : start + method.columns]

@@ -28,19 +28,25 @@ from wellcal.engines.grid_sums import sum_on_grid
 from wellcal.engines.kernel_sums import DecayKernel, PairSum
 from wellcal.engines.pieces import Piece
 from wellcal.engines.reductions import Sums
-from wellcal.expectations.bilinear import FiniteForm
+from wellcal.expectations.bilinear import FiniteForm, WeightRows
 from wellcal.expectations.distances import EmbeddingDistance, tensor_distances
+from wellcal.expectations.embedding import features_of
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.kernels.base import is_constant
 from wellcal.problem.feature_form import differentiable_features, in_products, known_features
-from wellcal.problem.problem import Problem, TermRows
+from wellcal.problem.problem import Problem, Term, TermRows
 
 _DIFFERENTIATED_FROM = 128  # cases: below, differentiating closed forms is as quick
 _ROUNDED_FROM = 20_000  # cases on a device from which precision="auto" tries float32
 _FOR_THE_MEDIAN = 10_000  # cases
 _ROWS = 32  # compared with exact ones
 _TINY = 1e-300  # in place of zero
+_ROUNDED = "mixed: products in float32"
+_SAMPLE = 65_536  # cases that principal components are computed from
+# Shares of the energy of features. What is lost is of rare cases, which the sample lacks: sums of 1e8 cases
+# would be off by less than a hundredth of a standard deviation.
+_DROPPED, _LOST = 1e-13, 1e-7
 _FEW, _FEW_ON_DEVICE = 4, 64  # coordinates up to which differences are quicker than `cdist` (2 ns a pair)
 
 
@@ -138,47 +144,92 @@ def tensor_sums(problem: Problem, precision: str, *, square: bool = True) -> Sum
         return sums
     if not is_constant(problem.kernel) and torch.is_grad_enabled():
         return None
+    said: dict[str, Any] = {}
+    grid = None if square else _on_a_grid(problem, precision)
+    if grid is not None:
+        rows, said, error = grid
+        if error.value <= TOLERANCE:
+            problem.kept["tensors"] = {"engine": "linear", "sums": "a grid", **said, **error.describe()}
+            return Sums(0.5 * rows.sum(), rows)
+        said = {"engine_note": f"not linear: off by {error.value:.1e} standard deviations"}
     exact = in_products(problem, tensors=True)
     terms = None if exact is None else pair_terms(exact)
     if terms is None:
         return None
     features = known_features(problem)
-    rows, said = _without_gradient(terms, precision, square)
-    problem.kept["tensors"] = ({} if features is None else features.describe()) | said
+    rows, how = _by_tiles(terms, precision)
+    problem.kept["tensors"] = ({} if features is None else features.describe()) | said | how
     return Sums(0.5 * rows.sum(), rows)
 
 
-def _without_gradient(terms: list[PairTerm], precision: str, square: bool) -> tuple[Array, dict[str, Any]]:
-    """Sums of cases in the quickest way whose reported error is small, and their description."""
-    n, like = len(terms[0].features), terms[0].features
-    said: dict[str, Any] = {}
-    if not square and all(term.degree == 2 or term.points.shape[1] == 1 for term in terms):
-        parts = [_on_a_grid(term, precision) for term in terms]
-        if all(part is not None for part in parts):
-            rows = reduce(add, (part.rows for part in parts if part is not None))
-            error = _error(terms, rows, math.fsum(part.bias for part in parts if part is not None))
-            if error.value <= TOLERANCE:
-                mixed = {"precision": "mixed: products in float32"} if precision != "float64" else {}
-                return rows, {"engine": "linear", "sums": "a grid", **mixed, **error.describe()}
-            said["engine_note"] = f"not linear: off by {error.value:.1e} standard deviations"
+def _by_tiles(terms: list[PairTerm], precision: str) -> tuple[Array, dict[str, Any]]:
+    """Sums of cases in float32 where that is wanted and its reported error small, and their description."""
+    n, like, said = len(terms[0].features), terms[0].features, dict[str, Any]()
     if precision == "mixed" or (precision == "auto" and n >= _ROUNDED_FROM and is_on_accelerator(like)):
         single = [replace(term, points=term.points.float(), features=term.features.float()) for term in terms]
         rows = reduce(add, map(pair_sums, single))
         error = _error(terms, rows)
         if error.value <= TOLERANCE:
-            return rows, said | {"precision": "mixed: products in float32", **error.describe()}
-        said["precision_note"] = f"float64: float32 is off by {error.value:.1e} standard deviations"
+            return rows, {"precision": _ROUNDED, **error.describe()}
+        said = {"precision_note": f"float64: float32 is off by {error.value:.1e} standard deviations"}
     return reduce(add, map(pair_sums, terms)), said
 
 
-def _on_a_grid(term: PairTerm, precision: str) -> PairSum | None:
-    """Sums of cases on a grid; None for points in more dimensions, or too far apart."""
-    power = term.degree * term.exponent
-    if term.points.shape[1] > 2:
+# -- without the square --------------------------------------------------------------------------
+
+
+def _on_a_grid(problem: Problem, precision: str) -> tuple[Array, dict[str, Any], ControlError] | None:
+    """Sums of cases on a grid, their description and error; None for points off a plane, or too far apart."""
+    rounds = precision != "float64"
+    exact, lost = _with_few_features(problem) if rounds else (in_products(problem, tensors=True), 0.0)
+    terms = None if exact is None else pair_terms(exact)
+    if exact is None or terms is None:
         return None
-    kernel = DecayKernel(1.0, power)
-    sums = sum_on_grid(term.points, term.features, kernel, single=precision != "float64")
-    return None if sums is None else PairSum(term.factor * sums.rows, term.factor * sums.bias)
+    sums: list[PairSum] = []
+    for term in terms:
+        if term.points.shape[1] > 2 or (term.degree == 1 and term.points.shape[1] > 1):
+            return None
+        kernel = DecayKernel(1.0, term.degree * term.exponent)
+        found = sum_on_grid(term.points, term.features, kernel, single=rounds)
+        if found is None:
+            return None
+        sums.append(PairSum(term.factor * found.rows, term.factor * found.bias))
+    rows = reduce(add, (part.rows for part in sums))
+    said: dict[str, Any] = {"features": max(term.features.shape[1] for term in terms), "lost_energy": lost}
+    error = _error(terms, rows, math.fsum(part.bias for part in sums))
+    return rows, said | ({"precision": _ROUNDED} if rounds else {}), error
+
+
+def _with_few_features(problem: Problem) -> tuple[Problem | None, float]:
+    """Return the problem with features in float32, and their lost energy; None without finite features.
+
+    Features are made in chunks, and kept in a few coordinates: principal components of some cases.
+    """
+    torch, most = sys.modules["torch"], 0.0
+    terms: list[Term] = []
+    rows: list[TermRows] = []
+    for term, own in zip(problem.terms, problem.rows, strict=True):
+        features = features_of(term.on_targets, own.on_targets)
+        if features is None:
+            return None, 0.0
+        some = features.of(slice(0, features.n, max(1, features.n // _SAMPLE)))
+        energy, basis = torch.linalg.eigh(some.mT @ some)
+        basis = basis[:, energy > _DROPPED * energy[-1]]
+        values = some.new_empty((features.n, basis.shape[1]), dtype=torch.float32)
+        whole, kept = some.new_zeros(()), some.new_zeros(())
+        for cases in in_chunks(features.n, features.size, within=entries_for(some, 4 * budget.cache)):
+            part = features.of(cases)
+            few = part @ basis
+            whole += torch.linalg.vector_norm(part) ** 2
+            kept += torch.linalg.vector_norm(few) ** 2
+            values[cases] = few
+        lost = float(whole - kept) / max(float(whole), _TINY)
+        if lost > _LOST:
+            return in_products(problem, tensors=True), 0.0
+        most = max(most, lost)
+        terms.append(replace(term, on_targets=FiniteForm(None, values.shape[1])))
+        rows.append(own._replace(on_targets=WeightRows(values)))
+    return replace(problem, terms=tuple(terms), rows=tuple(rows)), most
 
 
 def _error(terms: Sequence[PairTerm], rows: Array, bias: float | None = None) -> ControlError:
@@ -187,7 +238,7 @@ def _error(terms: Sequence[PairTerm], rows: Array, bias: float | None = None) ->
     As `ErrorControl` does for NumPy, in standard deviations of the sum itself.
     """
     torch, n = sys.modules["torch"], len(rows)
-    own = reduce(add, (term.factor * torch.linalg.vector_norm(term.features, dim=1) ** 2 for term in terms))
+    own = sum(term.factor * torch.linalg.vector_norm(term.features, dim=1).double() ** 2 for term in terms)
     chances = (0.5 / n + 0.5 * own / own.sum().clamp_min(_TINY)).cumsum(0)
     generator = torch.Generator(device=rows.device).manual_seed(0)
     drawn = torch.rand(_ROWS, generator=generator, device=rows.device, dtype=chances.dtype) * chances[-1]
