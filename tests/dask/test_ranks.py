@@ -14,13 +14,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.dask.examples import cut, example, in_memory, partitioned
 
 import wellcal as wc
-from wellcal._arrays.special import middle_ranks
 from wellcal.dask.building import as_cases
 from wellcal.dask.partitioned import on
 from wellcal.dask.parts import parts_of
 from wellcal.dask.ranks import levels_of
 from wellcal.dask.watching import computed
 from wellcal.hypotests.parts import families
+from wellcal.measures.ranks import middle_ranks
 
 
 def same(value: Any) -> Any:

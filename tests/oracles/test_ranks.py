@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import stats
 
-from wellcal._arrays.special import average_ranks, middle_ranks
+from wellcal.measures.ranks import average_ranks, middle_ranks
 
 
 @pytest.mark.parametrize("shape", [(1,), (50,), (4, 7), (3, 1), (2, 3, 9)])

@@ -52,9 +52,7 @@ budget = Budget()
 
 
 @contextmanager
-def limited(
-    *, work: int | None = None, cache: int | None = None, device: int | None = None
-) -> Generator[Budget]:
+def limited(**limits: int) -> Generator[Budget]:
     """Another budget within a ``with`` block, for all threads.
 
     Examples
@@ -63,14 +61,12 @@ def limited(
     ...     list(in_chunks(5, 4))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
-    before = budget.work, budget.cache, budget.device
-    budget.work = budget.work if work is None else work
-    budget.cache = budget.cache if cache is None else cache
-    budget.device = budget.device if device is None else device
+    before = dict(vars(budget))
+    vars(budget).update(limits)
     try:
         yield budget
     finally:
-        budget.work, budget.cache, budget.device = before
+        vars(budget).update(before)
 
 
 def entries_for(like: Array, on_host: int | None = None) -> int:

@@ -24,16 +24,17 @@ def own_copy(x: Any) -> Any:
     >>> kept
     array([0., 0.])
     """
-    if is_array(x) and not isinstance(x, np.ndarray):
-        if compat.is_torch_array(x):
-            return x.clone()
-        return x if compat.is_jax_array(x) else namespace(x).asarray(x, copy=True)
-    if isinstance(x, (np.generic, np.ma.MaskedArray)) or not has(x, "__array__"):  # masks are refused later
-        return cast("Any", x)
+    given: Any = x
+    if is_array(given) and not isinstance(x, np.ndarray):
+        if compat.is_torch_array(given):
+            return given.clone()
+        return given if compat.is_jax_array(given) else namespace(given).asarray(given, copy=True)
+    if isinstance(x, (np.generic, np.ma.MaskedArray)) or not has(given, "__array__"):  # masks: refused later
+        return given
     try:
-        return np.array(x)
+        return np.array(given)
     except Exception:  # the check of the argument says what is wrong
-        return x
+        return given
 
 
 def freeze(x: Any) -> None:

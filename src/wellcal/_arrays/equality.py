@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.namespaces import NDArray, is_array, is_traced, to_numpy
+from wellcal._arrays.namespaces import is_array, is_traced, to_numpy
 
 
 class ByValue:
@@ -146,26 +146,3 @@ def _same_arrays(a: Any, b: Any) -> bool:
         kinds = {left.dtype.kind, right.dtype.kind}
         return kinds <= set("biuf") and bool(np.array_equal(left, right, equal_nan=True))
     return bool(np.array_equal(left, right))
-
-
-def first_equal(rows: NDArray) -> NDArray:
-    """For each row of a table ``(n, m)`` in float64, the place of the first that has the same bits.
-
-    What a library computes of a row depends, in its last digits, on where the row stands in a block. Taking
-    the result of the first for all that are equal keeps them equal.
-
-    Examples
-    --------
-    >>> first_equal(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [2.0, 1.0]])).tolist()
-    [0, 1, 0, 3]
-    """
-    rows = np.ascontiguousarray(rows)
-    places = np.arange(len(rows))
-    factors = np.random.default_rng(0).integers(2**64, size=rows.shape[1], dtype=np.uint64)
-    _, first, which = np.unique(
-        np.einsum("nm,m->n", rows.view(np.uint64), factors), return_index=True, return_inverse=True
-    )
-    if len(first) == len(rows):
-        return places
-    found = first[which]
-    return np.where(np.all(rows[found] == rows, axis=1), found, places)

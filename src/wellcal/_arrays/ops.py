@@ -10,11 +10,12 @@ All operations are elementwise and broadcast. Those with a removable singularity
 
 from __future__ import annotations
 
+import importlib
 import operator
 import sys
 from collections.abc import Callable
-from functools import cache
-from typing import Any, TypeAlias, cast
+from functools import cache, partial
+from typing import TypeAlias, cast
 
 import array_api_extra as xpx
 import numpy as np
@@ -38,6 +39,9 @@ Elementwise: TypeAlias = Callable[..., Array]
 _POWER = cast("Elementwise", operator.pow)  # pyright: ignore[reportUnknownMemberType]  # of any two objects
 
 
+_SPECIAL = ("erfcx", "i0e", "gammaln", "ndtr", "ndtri", "log_ndtr", "xlogy")  # by SciPy's names
+
+
 class Ops:
     """Elementwise operations of one array library, derivatives included where the library has them."""
 
@@ -52,12 +56,19 @@ class Ops:
     minimum: Elementwise
     maximum: Elementwise
     where: Elementwise
+    erfcx: Elementwise
+    i0e: Elementwise
+    gammaln: Elementwise
+    ndtr: Elementwise
+    ndtri: Elementwise
+    log_ndtr: Elementwise
+    xlogy: Elementwise
 
     def __init__(self, xp: Namespace) -> None:
         self.xp = xp
         self.differentiable = is_torch(xp) or is_jax(xp)
         for name in Ops.__annotations__:
-            setattr(self, name, getattr(xp, name))
+            setattr(self, name, self._special(name) if name in _SPECIAL else getattr(xp, name))
         # The subgradient at 0 matters only where there are gradients.
         self.root: Elementwise = self._root if self.differentiable else xp.sqrt
         """Square root of x >= 0, with derivative 0 at 0."""
@@ -128,50 +139,17 @@ class Ops:
         """1 in the shape and dtype of `x`."""
         return self.xp.ones_like(x)
 
-    def erfcx(self, x: Array) -> Array:
-        """Scaled complementary error function ``exp(x**2) * erfc(x)``."""
-        return self._special("erfcx", special.erfcx, x)
-
-    def i0e(self, x: Array) -> Array:
-        """Scaled modified Bessel function ``exp(-|x|) * I_0(x)``."""
-        return self._special("i0e", special.i0e, x)
-
-    def gammaln(self, x: Array) -> Array:
-        """Logarithm of the gamma function, x > 0."""
-        return self._special("gammaln", special.gammaln, x)
-
-    def ndtr(self, x: Array) -> Array:
-        """Standard normal distribution function."""
-        return self._special("ndtr", special.ndtr, x)
-
-    def ndtri(self, x: Array) -> Array:
-        """Standard normal quantile function."""
-        return self._special("ndtri", special.ndtri, x)
-
-    def log_ndtr(self, x: Array) -> Array:
-        """Logarithm of the standard normal distribution function."""
-        return self._special("log_ndtr", special.log_ndtr, x)
-
-    def xlogy(self, x: Array, y: Array) -> Array:
-        """``x * log(y)``, 0 where x is 0."""
-        return self._special("xlogy", special.xlogy, x, y)
-
-    def _special(self, name: str, on_numpy: Any, *arguments: Array) -> Array:
-        function = self._native(name)
-        if function is not None:
-            return function(*arguments)
-        return through_numpy(on_numpy, *arguments)
-
-    def _native(self, name: str) -> Callable[..., Array] | None:
+    def _special(self, name: str) -> Elementwise:
+        """Return a special function of the library, or SciPy's on copies in NumPy."""
+        on_numpy = getattr(special, name)
         if is_numpy(self.xp):
-            return getattr(special, name)
+            return on_numpy
+        native: Elementwise | None = None
         if is_torch(self.xp):
-            return getattr(sys.modules["torch"].special, name, None)
-        if is_jax(self.xp):
-            import jax.scipy.special as jax_special
-
-            return getattr(jax_special, name, None)
-        return None
+            native = getattr(sys.modules["torch"].special, name, None)
+        elif is_jax(self.xp):
+            native = getattr(importlib.import_module("jax.scipy.special"), name, None)
+        return partial(through_numpy, on_numpy) if native is None else native
 
 
 @cache

@@ -40,19 +40,6 @@ def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
     return rows if rows is None or isinstance(rows, (float, int)) else function(rows)
 
 
-def map_both(function: Callable[[Array, Array], Array], a: Rows, b: Rows) -> Rows:
-    """A tree of `function` applied to matching arrays of two trees of one shape, which share their facts.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> map_both(lambda x, y: x - y, (np.ones(2), -1.0), (np.zeros(2), -1.0))
-    (array([1., 1.]), -1.0)
-    """
-    rest = iter(arrays_of(b))
-    return map_rows(lambda array: function(array, next(rest)), a)
-
-
 def once_each(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """The same function, which gives the result that it gave for an array that follows itself in a tree.
 

@@ -15,9 +15,9 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
-from wellcal._arrays.special import average_ranks
 from wellcal.hypotests.parts.part import Parts
 from wellcal.hypotests.parts.scalars import ScalarParts
+from wellcal.measures.ranks import average_ranks
 from wellcal.predictions import Predictions, Samples
 from wellcal.problem.drawn_targets import pool_draws, why_not_resampled
 from wellcal.problem.target_streams import TargetStream

@@ -6,10 +6,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import described, real_array
+from wellcal._arrays.checks import described, real_array, same_library
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, has, is_array, namespace
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.parameters import same_library
 from wellcal.kernels.base import Kernel, TargetKernel, as_objects, is_real, on_targets
 
 __all__ = ["as_objects", "contains_callable", "kernel_matrix", "label_matrix", "values_matrix"]

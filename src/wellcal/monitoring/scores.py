@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.special import middle_ranks
 from wellcal.measures.normal_scores import FARTHEST, score, standing_of
+from wellcal.measures.ranks import middle_ranks
 from wellcal.measures.scores.casewise import log_prob_of_cases
 from wellcal.monitoring.bets import standardised
 from wellcal.predictions import Normal, Predictions, Quantiles

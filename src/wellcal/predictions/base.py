@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from wellcal._arrays.checks import (
+    as_library,
     check_same_length,
     described,
     must_be_levels,
@@ -40,7 +41,6 @@ from wellcal._arrays.namespaces import (
     to_numpy,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.parameters import as_library
 from wellcal._arrays.seeds import fresh_generator
 from wellcal.columns.labels import Labels, in_order_of, labels_of
 from wellcal.predictions import pytrees

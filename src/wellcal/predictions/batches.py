@@ -9,6 +9,7 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
+from wellcal._arrays.checks import same_dtype
 from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import (
     Array,
@@ -21,7 +22,6 @@ from wellcal._arrays.namespaces import (
     namespace,
     to_numpy,
 )
-from wellcal._arrays.parameters import same_dtype
 from wellcal.predictions.base import Predictions
 from wellcal.predictions.samples import Samples
 

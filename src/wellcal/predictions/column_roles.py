@@ -16,9 +16,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_rows, one_of
+from wellcal._arrays.checks import check_rows, is_number, one_of
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.parameters import is_number
 from wellcal._arrays.row_errors import retell
 from wellcal.columns.column_names import class_labels, labels_like, levels
 from wellcal.columns.frames import Table, names_text

@@ -9,11 +9,10 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import plain_array
+from wellcal._arrays.checks import is_number, plain_array
 from wellcal._arrays.copies import freeze, own_copy
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import attribute, is_array, is_traced, to_numpy
-from wellcal._arrays.parameters import is_number
 from wellcal.columns.labels import common_labels
 from wellcal.predictions.class_names import column_names
 from wellcal.predictions.fields import Parameter

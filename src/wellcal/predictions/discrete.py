@@ -6,10 +6,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, check_rows, label_array, one_of
+from wellcal._arrays.checks import as_library, check_ndim, check_rows, label_array, one_of
 from wellcal._arrays.domains import Domain, simplex, unit_interval
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, host_copy, is_traced, namespace, to_numpy
-from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import (
     draw_index,
     gather,

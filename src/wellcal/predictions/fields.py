@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
-from wellcal._arrays.checks import check_same_length, check_same_shape, real_array
+from wellcal._arrays.checks import (
+    check_same_length,
+    check_same_shape,
+    common_library_of,
+    is_number,
+    real_array,
+    repeated,
+    same_dtype,
+)
 from wellcal._arrays.domains import Domain, real
 from wellcal._arrays.namespaces import Array, attribute, host_copy
-from wellcal._arrays.parameters import common_library_of, is_number, repeated, same_dtype
 
 KEY = "wellcal parameter"
 """Key of a parameter in the metadata of its field."""

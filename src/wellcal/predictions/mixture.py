@@ -7,12 +7,11 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of
+from wellcal._arrays.checks import one_of, same_library
 from wellcal._arrays.chunks import budget, told_chunks
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.inversion import bisect_quantile
 from wellcal._arrays.namespaces import Array, NDArray, is_array, is_numpy, namespace, stop_gradient, to_numpy
-from wellcal._arrays.parameters import same_library
 from wellcal._arrays.special import draw_index, log_or_minus_infinity, on_numpy, quiet
 from wellcal.predictions.base import CAPABILITIES, Predictions, nonempty
 from wellcal.predictions.fields import family, first_of, parameter

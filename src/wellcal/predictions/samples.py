@@ -8,10 +8,9 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_ndim, described, one_of, plain_array, real_array
+from wellcal._arrays.checks import check_ndim, common_library_of, described, one_of, plain_array, real_array
 from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, attribute, host_copy, is_array, namespace, to_numpy
-from wellcal._arrays.parameters import common_library_of
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError, retell
 from wellcal._arrays.special import draw_index
 from wellcal.predictions.base import CAPABILITIES, check_cases, nonempty

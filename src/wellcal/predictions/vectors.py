@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import special
 
-from wellcal._arrays.checks import plain_array, real_array
+from wellcal._arrays.checks import common_library_of, plain_array, real_array, same_dtype
 from wellcal._arrays.domains import Domain, positive, simplex, spread
 from wellcal._arrays.linalg import checked_cholesky, log_determinant, solve_lower
 from wellcal._arrays.namespaces import Array, NDArray, attribute, namespace, to_numpy
-from wellcal._arrays.parameters import common_library_of, same_dtype
 from wellcal._arrays.special import beta_quantile, betaln, elementwise, positive_power, quiet
 from wellcal.predictions.base import Located, Predictions, nonempty
 from wellcal.predictions.fields import Parameter, checked_parameters, derived, family, parameter

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from wellcal._arrays.checks import positive_number
+from wellcal._arrays.checks import positive_number, same_library
 from wellcal._arrays.namespaces import is_array, is_jax, namespace
-from wellcal._arrays.parameters import same_library
 from wellcal.predictions import Mixture, Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.temperatures import Temperature, check_supported, tempered

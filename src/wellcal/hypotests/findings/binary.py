@@ -9,11 +9,12 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.special import bounded_log_odds, middle_ranks
+from wellcal._arrays.special import bounded_log_odds
 from wellcal.hypotests.findings.claims import Claims, Estimator, Found
 from wellcal.hypotests.findings.finding import LEVEL, Finding, perhaps
 from wellcal.hypotests.tails import normal_tail
 from wellcal.measures.log_odds import fitted_line
+from wellcal.measures.ranks import middle_ranks
 from wellcal.measures.round_numbers import SURE
 from wellcal.measures.wording import number_told, percent, shares_apart
 

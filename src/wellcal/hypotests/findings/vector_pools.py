@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.special import middle_ranks
 from wellcal.hypotests.parts.centres import above_zero
 from wellcal.hypotests.parts.polynomials import legendre
+from wellcal.measures.ranks import middle_ranks
 from wellcal.problem.drawn_targets import moments_of_others
 
 _ROUNDING, _ROUNDED = 1e-9, 1e-14  # of spreads, and of squares

@@ -8,10 +8,11 @@ import numpy as np
 
 from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import Array, NDArray, namespace
-from wellcal._arrays.special import bounded_log_odds, bounded_probability, middle_ranks
+from wellcal._arrays.special import bounded_log_odds, bounded_probability
 from wellcal.hypotests.parts.contrasts import add_orthogonal, weighted_products
 from wellcal.hypotests.parts.part import Evaluated, Parts, length, standardised
 from wellcal.hypotests.parts.polynomials import legendre
+from wellcal.measures.ranks import middle_ranks
 
 WEIGHTS = {
     "centre": 0.1,

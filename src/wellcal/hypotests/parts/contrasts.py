@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal._arrays.special import middle_ranks
 from wellcal.hypotests.parts.polynomials import legendre
+from wellcal.measures.ranks import middle_ranks
 
 LEAST_SHARE = 1e-3
 """Share of a column of ranks that is something new."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import one_of
+from wellcal._arrays.checks import as_library, one_of
 from wellcal._arrays.namespaces import (
     Array,
     NDArray,
@@ -18,7 +18,6 @@ from wellcal._arrays.namespaces import (
     to_numpy,
     widen,
 )
-from wellcal._arrays.parameters import as_library
 from wellcal.measures._confidence import NO_REDUCTION, check_reduction, reduced_to_confidence
 from wellcal.measures.binned.binning import (
     Binning,

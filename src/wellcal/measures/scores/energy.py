@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import flag, real_number
+from wellcal._arrays.checks import as_library, flag, real_number
 from wellcal._arrays.chunks import told_chunks
 from wellcal._arrays.namespaces import (
     Array,
@@ -25,7 +25,6 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal._arrays.parameters import as_library
 from wellcal._arrays.special import quiet
 from wellcal.expectations.decompose import components_of
 from wellcal.expectations.lowering import lower
