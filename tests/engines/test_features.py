@@ -30,8 +30,8 @@ from wellcal.kernels import (
     Wasserstein,
 )
 from wellcal.problem import feature_form
-from wellcal.problem.feature_form import FeatureProblem, in_features
-from wellcal.problem.problem import Problem, prepare, some_cases
+from wellcal.problem.feature_form import in_features
+from wellcal.problem.problem import FeatureProblem, Problem, prepare, some_cases
 from wellcal.problem.weights import check_weights, weighted_problem
 
 N = 240

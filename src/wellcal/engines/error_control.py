@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from wellcal._arrays.chunks import budget, in_chunks
+from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import Array, NDArray, to_numpy
 from wellcal._arrays.progress import reporter
 from wellcal.problem.problem import Problem
@@ -55,7 +56,8 @@ def null_scale(problem: Problem) -> NullScale:
     >>> null_scale(far) == null_scale(near)
     True
     """
-    if "null scale" not in problem.kept:
+
+    def compute() -> NullScale:
         n = problem.n
         some = np.random.default_rng(0).choice(n, min(n, _CASES), replace=False)
         drawn = None if problem.redrawn is None else problem.redrawn(some)
@@ -65,8 +67,12 @@ def null_scale(problem: Problem) -> NullScale:
         with np.errstate(over="ignore", under="ignore"):
             squares = [float(np.sum(to_numpy(source.values(first[c], second)) ** 2)) for c in chunks]
         mean = math.fsum(squares) / max(1, len(first) * len(second))
-        problem.kept["null scale"] = NullScale(math.sqrt(0.5 * n * (n - 1) * mean), drawn is not None)
-    return problem.kept["null scale"]
+        return NullScale(math.sqrt(0.5 * n * (n - 1) * mean), drawn is not None)
+
+    return _null_scales.get(problem, None, compute)
+
+
+_null_scales: Memo[NullScale] = Memo()
 
 
 def sampling_weights(*sizes: Array) -> NDArray:

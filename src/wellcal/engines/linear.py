@@ -31,7 +31,7 @@ from wellcal.expectations.feature_blocks import blocks_of_features
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.kernels.base import is_constant
-from wellcal.problem.feature_form import FEWEST, in_products, known_features
+from wellcal.problem.feature_form import FEWEST, in_products
 from wellcal.problem.problem import Problem, Term, TermRows
 
 FEWEST_ON_A_LINE = 2000
@@ -131,28 +131,25 @@ class Linear(Tiled):
     def triangle(self, problem: Problem) -> Sums:
         """Return sums of h over all pairs i < j."""
         if is_torch(problem.xp):
-            sums = tensor_sums(problem, self.precision, square=False)
-            return super().triangle(problem) if sums is None else sums
+            of_tensors = tensor_sums(problem, self.precision, square=False)
+            if of_tensors is None:
+                return super().triangle(problem)
+            problem.prepared.runs[self.name] = of_tensors[1]
+            return of_tensors[0]
         with one_blas_thread():
             found = self._without_the_square(problem)
         if isinstance(found, str):
-            problem.kept["linear"] = {"engine_note": f"not linear: {found}"}
-            return super().triangle(problem)
-        problem.kept["linear"] = found.said
+            sums = super().triangle(problem)
+            problem.prepared.runs[self.name] |= {"engine_note": f"not linear: {found}"}
+            return sums
+        features = problem.prepared.features
+        problem.prepared.runs[self.name] = ({} if features is None else features.describe()) | found.said
         return Sums(0.5 * float(found.rows.sum()), found.rows)
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """Describe how sums were made, and how far their control rows were off."""
-        said: dict[str, Any] = problem.kept.get("linear", {})
-        if "engine" not in said:
-            tensors = problem.kept.get("tensors", {})
-            return (
-                tensors
-                if "engine" in tensors
-                else {**super().describe(problem), "engine": Tiled.name, **said}
-            )
-        features = known_features(problem)
-        return ({} if features is None else features.describe()) | said
+        run = problem.prepared.runs.get(self.name, {})
+        return run if "engine" in run else {**super().describe(problem), "engine": Tiled.name}
 
     def _without_the_square(self, problem: Problem) -> _Found | str:
         """Refine sums until control rows agree, or say why there are none."""

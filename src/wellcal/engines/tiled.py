@@ -51,7 +51,7 @@ from wellcal._arrays.rows import Rows, arrays_of, first_array, slice_rows
 from wellcal._arrays.threads import MANY_CASES, one_blas_thread, usual_threads
 from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
-from wellcal.engines.error_control import TOLERANCE, ControlError, ErrorControl
+from wellcal.engines.error_control import TOLERANCE, ErrorControl
 from wellcal.engines.jax_loop import evened, scan_blocks, scan_tiles
 from wellcal.engines.pieces import PAIRS, Piece
 from wellcal.engines.reductions import RowAccumulator, Sums
@@ -59,7 +59,7 @@ from wellcal.engines.single_precision import AUTO_FROM, PRECISIONS, in_single_pr
 from wellcal.engines.torch_pairs import tensor_sums
 from wellcal.expectations.bilinear import Form
 from wellcal.kernels.base import calls_user_function
-from wellcal.problem.feature_form import in_features, known_features
+from wellcal.problem.feature_form import in_features
 from wellcal.problem.problem import Problem
 
 _AT_HAND = 4  # times the cache: evaluations, up to which NumPy is quicker than a compiled program is called
@@ -129,12 +129,14 @@ class Tiled(Engine):
 
     def triangle(self, problem: Problem) -> Sums:
         """Sums of h over all pairs i < j."""
+        problem.prepared.runs[self.name] = {}
         if self._takes_at_once(problem):
             return _at_once(problem)
         if is_torch(problem.xp) and self.tile is None:
-            sums = tensor_sums(problem, self.precision)
-            if sums is not None:
-                return sums
+            found = tensor_sums(problem, self.precision)
+            if found is not None:
+                problem.prepared.runs[self.name] = found[1]
+                return found[0]
         return self._in_single_precision(problem) or self._summed(_prepared(problem), problem.n, 1)
 
     def at_precision(self, precision: str) -> Tiled:
@@ -148,19 +150,23 @@ class Tiled(Engine):
             return None
         rounded = in_single_precision(problem)
         if rounded is None:
-            problem.kept["single precision"] = "h is no product of features, or distances cannot be rounded"
-            return None
+            return self._note(problem, "h is no product of features, or distances cannot be rounded")
         sums = self._summed(rounded, problem.n, 1)
         with one_blas_thread():
             error = ErrorControl.of(_prepared(problem)).error(sums.rows)
         if error.value > TOLERANCE:
-            problem.kept["single precision"] = f"float32 is off by {error.value:.1e} standard deviations"
-            return None
-        problem.kept["single precision"] = error
+            return self._note(problem, f"float32 is off by {error.value:.1e} standard deviations")
+        run = {"precision": "mixed: products in float32", **error.describe()}
+        problem.prepared.runs[self.name] = run
         return sums
+
+    def _note(self, problem: Problem, reason: str) -> None:
+        if self.precision == "mixed":
+            problem.prepared.runs[self.name] = {"precision_note": f"float64: {reason}"}
 
     def blocks(self, problem: Problem, block_size: int) -> Sums:
         """Sums of h over pairs i < j within consecutive complete blocks."""
+        problem.prepared.runs[self.name] = {}
         count = problem.n // block_size
         return self._summed(
             _prepared(problem, 0.5 * count * block_size * (block_size - 1)), block_size, count
@@ -188,23 +194,16 @@ class Tiled(Engine):
         """Name, tile and threads."""
         if self._takes_at_once(problem):
             return {"engine": self.name, "tile": (problem.n, problem.n), "threads": 1}
-        found = known_features(problem)
+        found = problem.prepared.features
         run = problem if found is None else found.problem
         out: dict[str, Any] = {"engine": self.name, "tile": self.tile_shape(run)}
         if is_numpy(problem.xp):
             out["threads"] = self._thread_count(problem)
         if found is not None:
             out |= found.describe()
-        rounded = None if self.precision == "float64" else problem.kept.get("single precision")
-        if isinstance(rounded, ControlError):
-            out |= {"precision": "mixed: products in float32", **rounded.describe()}
-        elif rounded is not None and self.precision == "mixed":
-            out["precision_note"] = f"float64: {rounded}"
-        elif "tensors" in problem.kept:
-            out |= problem.kept["tensors"]
-        elif self.precision == "mixed" and not is_numpy(problem.xp):
+        if self.precision == "mixed" and not (is_numpy(problem.xp) or is_torch(problem.xp)):
             out["precision_note"] = "that of the arrays: this engine has mixed precision for NumPy only"
-        return out
+        return out | problem.prepared.runs.get(self.name, {})
 
     # -- resources ---------------------------------------------------------------------------
 

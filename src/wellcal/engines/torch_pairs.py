@@ -34,7 +34,7 @@ from wellcal.expectations.embedding import features_of
 from wellcal.expectations.mmd import MeanDiscrepancy
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.kernels.base import is_constant
-from wellcal.problem.feature_form import differentiable_features, in_products, known_features
+from wellcal.problem.feature_form import differentiable_features, in_products
 from wellcal.problem.problem import Problem, Term, TermRows
 
 _DIFFERENTIATED_FROM = 128  # cases: below, differentiating closed forms is as quick
@@ -126,21 +126,24 @@ def _points(form: Any, rows: TermRows) -> Array | None:
     return rows.on_predictions if isinstance(inner, EmbeddingDistance) else None
 
 
-def tensor_sums(problem: Problem, precision: str, *, square: bool = True) -> Sums | None:
-    """Sums over all pairs of a problem in tensors, with gradients; None where terms do not meet as above.
+def tensor_sums(
+    problem: Problem, precision: str, *, square: bool = True
+) -> tuple[Sums, dict[str, Any]] | None:
+    """Sums over all pairs of a problem in tensors, with gradients, and how they were made.
 
-    Without the `square` they are made on a grid, where points lie in a plane and the reported error is small.
-    What the provenance reports is kept with the problem, as "tensors".
+    None where terms do not meet as above. Without the `square` they are made on a grid, where points lie in a
+    plane and the reported error is small.
     """
     torch = sys.modules["torch"]
     if any(torch.autograd.forward_ad.unpack_dual(array).tangent is not None for array in problem.arrays):
         return None  # derivatives in forward mode go through the generic tiles
     if any(array.requires_grad for array in problem.arrays):
         if torch.is_grad_enabled():
-            return _with_gradient(problem)
+            differentiable = _with_gradient(problem)
+            return None if differentiable is None else (differentiable, {})
         constant = replace(problem, rows=map_rows(stop_gradient, problem.rows))
         sums = tensor_sums(constant, precision, square=square)
-        problem.kept.update(constant.kept)
+        problem.prepared.asked, problem.prepared.features = True, constant.prepared.features
         return sums
     if not is_constant(problem.kernel) and torch.is_grad_enabled():
         return None
@@ -149,17 +152,16 @@ def tensor_sums(problem: Problem, precision: str, *, square: bool = True) -> Sum
     if grid is not None:
         rows, said, error = grid
         if error.value <= TOLERANCE:
-            problem.kept["tensors"] = {"engine": "linear", "sums": "a grid", **said, **error.describe()}
-            return Sums(0.5 * rows.sum(), rows)
+            said = {"engine": "linear", "sums": "a grid", **said, **error.describe()}
+            return Sums(0.5 * rows.sum(), rows), said
         said = {"engine_note": f"not linear: off by {error.value:.1e} standard deviations"}
     exact = in_products(problem, tensors=True)
     terms = None if exact is None else pair_terms(exact)
     if terms is None:
         return None
-    features = known_features(problem)
+    features = problem.prepared.features
     rows, how = _by_tiles(terms, precision)
-    problem.kept["tensors"] = ({} if features is None else features.describe()) | said | how
-    return Sums(0.5 * rows.sum(), rows)
+    return Sums(0.5 * rows.sum(), rows), ({} if features is None else features.describe()) | said | how
 
 
 def _by_tiles(terms: list[PairTerm], precision: str) -> tuple[Array, dict[str, Any]]:
@@ -276,7 +278,6 @@ def _with_gradient(problem: Problem) -> Sums | None:
         h = whole.value(given, given.rows, given.rows)
         return h.sum(), h.detach().sum(dim=1)
 
-    problem.kept["tensors"] = {}
     total, rows = sum_with_gradient(
         exact, pieces, exact.n * (exact.n - 1) // 2, sums, partial(_sums_and_slopes, terms)
     )

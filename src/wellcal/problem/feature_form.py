@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextvars import ContextVar
+from dataclasses import replace
 from operator import is_
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from wellcal.expectations.embedding import embed, features_of
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
 from wellcal.expectations.on_predictions import ExpDistanceForm
 from wellcal.expectations.separable import by_products
-from wellcal.problem.problem import Problem, Term, TermRows
+from wellcal.problem.problem import FeatureProblem, Problem, Term, TermRows
 
 FEWEST = 1000
 """Cases from which features are looked for: below, finding them takes longer than all pairs do."""
@@ -31,32 +32,9 @@ FEWEST = 1000
 _FEWEST_PAIRS = 8.0  # of a case, whose features take as long as a hundred evaluations
 
 
-@dataclass(frozen=True)
-class FeatureProblem:
-    """A problem in feature form.
-
-    Attributes
-    ----------
-    problem
-        The same cases and the same h, by products of features.
-    size
-        Features of the term that has most; zero where only exponents are products.
-    lost
-        Largest share of the energy of features, the sum of their squares, that is left out.
-    """
-
-    problem: Problem
-    size: int
-    lost: float
-
-    def describe(self) -> dict[str, Any]:
-        """For the provenance of a result."""
-        return {"features": self.size, "lost_energy": self.lost} if self.size else {}
-
-
 @contextmanager
 def closed_forms() -> Generator[None]:
-    """Without features within a ``with`` block, for all threads: for comparisons.
+    """Take closed forms instead of features within a ``with`` block, for comparisons.
 
     Examples
     --------
@@ -67,20 +45,14 @@ def closed_forms() -> Generator[None]:
     ...     in_features(prepare(y, pred)) is None
     True
     """
-    before = _allowed.features
-    _allowed.features = False
+    token = _allowed.set(False)
     try:
         yield
     finally:
-        _allowed.features = before
+        _allowed.reset(token)
 
 
-@dataclass
-class _Allowed:
-    features: bool = True
-
-
-_allowed = _Allowed()
+_allowed: ContextVar[bool] = ContextVar("_allowed", default=True)
 
 
 def in_features(
@@ -114,22 +86,16 @@ def in_features(
     visited = 0.5 * problem.n**2 if pairs is None else pairs
     if problem.n < FEWEST or visited < max(0.5 * FEWEST**2, _FEWEST_PAIRS * problem.n):
         return None
-    if not _allowed.features or not (_in_numpy(problem) or (tensors and _in_tensors(problem))):
+    xp, arrays = problem.xp, problem.arrays
+    in_numpy = all(isinstance(array, np.ndarray) for array in arrays)
+    constant = tensors and is_torch(xp) and not any(getattr(a, "requires_grad", True) for a in arrays)
+    if not _allowed.get() or not (in_numpy or constant):
         return None
-    if "features" not in problem.kept:
+    if not problem.prepared.asked:
+        problem.prepared.asked = True
         with one_blas_thread():
-            problem.kept["features"] = _find(problem, visited)
-    return cast("FeatureProblem | None", problem.kept["features"])
-
-
-def _in_numpy(problem: Problem) -> bool:
-    return all(isinstance(array, np.ndarray) for array in problem.arrays)
-
-
-def _in_tensors(problem: Problem) -> bool:
-    return is_torch(problem.xp) and not any(
-        isinstance(array, np.ndarray) or array.requires_grad for array in problem.arrays
-    )
+            problem.prepared.features = _find(problem, visited)
+    return problem.prepared.features
 
 
 def in_products(problem: Problem, *, tensors: bool = False) -> Problem | None:
@@ -145,7 +111,7 @@ def differentiable_features(problem: Problem, most: int) -> Problem | None:
 
     None where targets or predictions have no finite features, or these have more than `most` entries.
     """
-    if not _allowed.features or not is_torch(problem.xp):
+    if not _allowed.get() or not is_torch(problem.xp):
         return None
 
     def whole(form: Form, rows: Rows) -> tuple[FiniteForm, WeightRows] | None:
@@ -172,11 +138,6 @@ def differentiable_features(problem: Problem, most: int) -> Problem | None:
         terms.append(term)
         rows.append(own)
     return replace(problem, terms=tuple(terms), rows=tuple(rows))
-
-
-def known_features(problem: Problem) -> FeatureProblem | None:
-    """The feature form, if anybody has asked for it and there is one."""
-    return cast("FeatureProblem | None", problem.kept.get("features"))
 
 
 def _find(problem: Problem, pairs: float) -> FeatureProblem | None:

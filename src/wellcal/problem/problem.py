@@ -113,8 +113,8 @@ class Problem:
         Gives what leaving out pairs of a draw with itself adds to h_ii, ``(n,)``; None without draws.
     redrawn
         Gives the problem of some of the cases with targets drawn from their predictions.
-    kept
-        What was found out about the problem, such as its feature form, for the next one who asks.
+    prepared
+        Values that were computed about the problem, for the next one who asks.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class Problem:
     xp: Namespace
     self_correction: Correction | None
     redrawn: Redrawn | None = None
-    kept: dict[str, Any] = field(default_factory=lambda: {}, init=False, repr=False, compare=False)
+    prepared: Prepared = field(default_factory=lambda: Prepared(), init=False, repr=False, compare=False)
 
     @property
     def ops(self) -> Ops:
@@ -183,6 +183,46 @@ class Problem:
         # A distance that overflows is one at which the kernel is zero.
         with np.errstate(over="ignore", under="ignore"):
             return self.h(single, single)[:, 0, 0]
+
+
+@dataclass(frozen=True)
+class FeatureProblem:
+    """A problem in feature form.
+
+    Attributes
+    ----------
+    problem
+        The same cases and the same h, by products of features.
+    size
+        Features of the term that has most; zero where only exponents are products.
+    lost
+        Largest share of the energy of features, the sum of their squares, that is left out.
+    """
+
+    problem: Problem
+    size: int
+    lost: float
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the features, for the provenance of a result."""
+        return {"features": self.size, "lost_energy": self.lost} if self.size else {}
+
+
+@dataclass
+class Prepared:
+    """Values that were computed about a problem.
+
+    Attributes
+    ----------
+    asked, features
+        True if the feature form was looked for, and that form; None where it is not worth its time.
+    runs
+        How engines made their last sums, by their names, for the provenance of a result.
+    """
+
+    asked: bool = False
+    features: FeatureProblem | None = None
+    runs: dict[str, dict[str, Any]] = field(default_factory=lambda: {})
 
 
 def _total(parts: list[Array]) -> Array:
