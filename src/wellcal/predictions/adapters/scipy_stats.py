@@ -46,7 +46,8 @@ def from_scipy(obj: Any) -> Predictions:
         return from_scipy(obj.dist)  # an object that holds one: NGBoost's distributions
     if hasattr(obj, "dist") and hasattr(obj, "args"):
         labels, columns = frozen_parameters(obj)
-        return _from_frozen(obj.dist(**columns), columns).with_index(labels)  # parameters in one order
+        frozen = obj if labels is None else obj.dist(**columns)  # parameters in one order
+        return _from_frozen(frozen, columns).with_index(labels)
     if hasattr(obj, "icdf"):
         return _from_variable(obj)
     if isinstance(obj, type(stats.multivariate_normal())):
@@ -57,7 +58,7 @@ def from_scipy(obj: Any) -> Predictions:
 
 
 def _no_family(name: str) -> TypeError:
-    return TypeError(f"the scipy.stats distribution {name} has no family here; {_DRAW}")
+    return TypeError(f"predictions of the scipy.stats distribution {name} have no family here; {_DRAW}")
 
 
 # -- older infrastructure ------------------------------------------------------------------------------
