@@ -41,6 +41,7 @@ from benchmarks import (
     small_calls,
     streamed_files,
     studies,
+    sum_settings,
     test_speed,
     where_and_when,
 )
@@ -54,6 +55,7 @@ BENCHMARKS: dict[str, Callable[[Settings], Section]] = {
     "classes": skce_speed.classes,
     "features": feature_speed.features,
     "no-square": feature_speed.no_square,
+    "sums": sum_settings.sums,
     "gpu": gpu_speed.in_cuda,
     "memory": memory_limits.memory,
     "streamed": streamed_files.streamed,

@@ -60,6 +60,8 @@ class Settings:
     plane_cases, laplace_cases, line_cases, spanned_cases, witness_cases
         Numbers of normals, of Laplace and Bernoulli predictions, and of gammas and ensembles for sums without
         the square; and of normals for `witness`.
+    sum_cases
+        Numbers of cases, and of seeds for each, for errors of sums without the square.
     side_cases
         Number of cases for the table of all engines and peers.
     store_ratios
@@ -116,6 +118,7 @@ class Settings:
     line_cases: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
     spanned_cases: tuple[int, ...] = (1_000, 10_000, 100_000)
     witness_cases: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    sum_cases: tuple[tuple[int, int], ...] = ((6_000, 7), (20_000, 1))
     peer_share: float = 1.0
 
 
@@ -164,5 +167,6 @@ QUICK = Settings(
     real_resamples=19,
     paper_cases=64,
     paper_noise=0.2,
+    sum_cases=((2_000, 1),),
     peer_share=0.02,
 )
