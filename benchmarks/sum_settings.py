@@ -30,7 +30,7 @@ def _normals(
     wrong: float = 1.0,
     shorter: float = 1.0,
 ) -> Draw:
-    """Normals with locations and scales made of standard normal numbers; targets are `wrong` times as wide."""
+    """Normals whose parameters are made of standard normal numbers; targets are `wrong` times as wide."""
 
     def draw(n: int, rng: np.random.Generator) -> Problem:
         centre = loc(rng.normal(size=n), rng)
@@ -118,7 +118,7 @@ def run(draw: Draw, n: int, seed: int) -> Run:
     null = null_scale(problem).value
     own = float(np.sqrt(0.5 * n * np.var(exact.rows)))
     off = abs(float(found.total - exact.total))
-    how = said["sums"] if "sums" in said else "tiles"
+    how = said.get("sums", "tiles")
     return Run(how, off / null, off / max(null, own), said.get("control_error", 0.0))
 
 
@@ -137,17 +137,20 @@ def sums(settings: Settings) -> Section:
                 failures.append(f"{name}, {n:,} cases: off by {worst:.1e}")
             covered = sum(found.covered for found in runs)
             ways = dict.fromkeys(found.how for found in runs)
-            largest = [max(values) for values in zip(*((r.null, r.error, r.reported) for r in runs))]
-            rows.append((name, f"{n:,}", ", ".join(ways), *(f"{x:.0e}" for x in largest), f"{covered}/{seeds}"))
+            largest = (max(r.null for r in runs), max(r.error for r in runs), max(r.reported for r in runs))
+            shown = (f"{error:.0e}" for error in largest)
+            rows.append((name, f"{n:,}", ", ".join(ways), *shown, f"{covered}/{seeds}"))
     share = np.mean([found.covered for found in everything])
     if share < COVERED:
-        failures.append(f"the reported error is less than half of the true one in {1.0 - share:.0%} of the runs")
+        failures.append(
+            f"the reported error is less than half of the true one in {1.0 - share:.0%} of the runs"
+        )
     header = ("setting", "cases", "how", "error, null sd", "error", "reported", "at least half")
     body = (
-        f"Sums over all pairs by `Linear` less those of tiles in float64; the largest of {len(everything)} runs.\n"
-        "Errors are in standard deviations that the sum would have for calibrated predictions, or in its own\n"
-        "if that is larger. The last column counts runs whose reported error is at least half of the true\n"
-        f"one: {share:.0%} of all. Limits: {LIGHT:g} null standard deviations for the first four settings,\n"
-        f"{ALL:g} for all others.\n\n{table(header, rows)}\n\n{environment.describe(load)}"
+        "Sums over all pairs by `Linear` less those of tiles in float64: the largest errors of\n"
+        f"{len(everything)} runs, in standard deviations that the sum would have for calibrated\n"
+        "predictions, or in its own if that is larger. The last column counts runs whose reported error\n"
+        f"is at least half of the true one: {share:.0%} of all. Limits: {LIGHT:g} null standard deviations\n"
+        f"for the first four settings, {ALL:g} for all others.\n\n{table(header, rows)}\n\n{environment.describe(load)}"
     )
     return Section("sums", "Errors of sums without the square", body, tuple(failures))

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import wellcal as wc
+from benchmarks import sum_settings
 from wellcal.engines import Linear, Tiled, choose_engine, linear
 from wellcal.engines.error_control import TOLERANCE, null_scale
 from wellcal.engines.grid_sums import Grid, sum_on_grid
@@ -45,7 +46,7 @@ def test_running_sums_are_sums_over_all_pairs(rate: float) -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=400), np.round(rng.normal(size=200), 1), [50.0, -80.0]])[:, None]
     phi = rng.normal(size=(len(x), 3))
-    rows = sum_pairs(LineSum(rate), x, phi, single=False).rows
+    rows = sum_pairs(LineSum(rate), x, phi).rows
     size = np.exp(-rate * np.abs(x - x.T)) * np.abs(phi @ phi.T)
     assert np.abs(rows - _rows_of_all_pairs(x, phi, DecayKernel(1.0 / rate, 1.0))).max() <= 1e-14 * size.sum()
 
@@ -62,7 +63,7 @@ def _points(name: str, n: int = 2000) -> np.ndarray:
     elif name == "heavy tails":
         x[:, 0] = 10.0 * rng.standard_cauchy(n)
     elif name == "a line":
-        return x[:, :1]
+        x[:, 1] = 0.0
     return x
 
 
@@ -90,7 +91,7 @@ def test_a_finer_grid_is_nearer_and_half_of_it_tells_how_near() -> None:
     exact = _rows_of_all_pairs(x, phi, kernel)
     errors: list[float] = []
     for cells in (1 << 10, 1 << 14, 1 << 18):
-        found = sum_on_grid(x, phi, kernel, cells=cells, single=False)
+        found = sum_on_grid(x, phi, kernel, cells=cells)
         assert found is not None
         errors.append(0.5 * abs(found.rows.sum() - exact.sum()))
         assert errors[-1] <= abs(found.bias)
@@ -118,7 +119,7 @@ def test_pivots_that_hold_all_points_give_sums_over_all_pairs(name: str) -> None
     phi = np.random.default_rng(2).normal(size=(len(x), 5))
     method = Nystrom.of(x, kernel)
     assert 1 <= len(method.left) < 600
-    rows = sum_pairs(method, x, phi, single=False).rows
+    rows = sum_pairs(method, x, phi).rows
     exact = _rows_of_all_pairs(x, phi, kernel)
     size = np.abs(phi @ phi.T).sum()
     assert np.abs(rows - exact).max() <= 1e-12 * size
@@ -137,7 +138,7 @@ def test_points_that_no_candidate_is_like_are_found() -> None:
 
 METHODS: dict[str, Callable[[np.ndarray], KernelSum]] = {
     "line": lambda x: LineSum(1.0),
-    "grid": lambda x: Grid.of(DecayKernel(1.0, 1.0), x.min(axis=0) - 0.01, 0.05, (601,)),
+    "grid": lambda x: Grid.of(DecayKernel(1.0, 1.0), x.min(axis=0) - 0.01, 0.05, (201, 201)),
     "pivots": lambda x: Nystrom.of(x, DecayKernel(1.0, 2.0)).first(10),
 }
 
@@ -145,9 +146,9 @@ METHODS: dict[str, Callable[[np.ndarray], KernelSum]] = {
 @pytest.mark.parametrize("name", METHODS)
 def test_chunks_of_cases_add_up_to_all(name: str) -> None:
     rng = np.random.default_rng(4)
-    x, phi = rng.normal(size=(600, 1)), rng.normal(size=(600, 3))
+    x, phi = rng.normal(size=(600, 2 if name == "grid" else 1)), rng.normal(size=(600, 3))
     method = METHODS[name](x)
-    whole = sum_pairs(method, x, phi, single=False).rows
+    whole = sum_pairs(method, x, phi).rows
     encoded = [method.encode(x[part]) for part in (slice(0, 100), slice(100, 600))]
     parts = [phi[:100], phi[100:]]
     states = [method.chunk(weights, own) for weights, own in zip(encoded, parts, strict=True)]
@@ -419,6 +420,15 @@ def test_sharp_predictions_with_a_few_unlike_them_are_right_or_left_to_tiles(nam
     exact = wc.skce(y, pred, kernel=kernel, engine=Tiled(precision="float64"))
     unit = null_scale(prepare(y, pred, kernel)).value / (0.5 * N * (N - 1))
     assert abs(found.value - exact.value) <= 1e-3 * unit
+
+
+def test_errors_in_easy_and_hard_settings_are_small_and_reported() -> None:
+    """The benchmark `sums` has the same with more cases and seeds."""
+    runs = {name: sum_settings.run(draw, 2000, 0) for name, (_, draw) in sum_settings.SETTINGS.items()}
+    for name, found in runs.items():
+        light = sum_settings.SETTINGS[name][0]
+        assert (found.null if light else found.error) <= (1e-3 if light else TOLERANCE), name
+    assert sum(found.covered for found in runs.values()) >= len(runs) - 1
 
 
 def test_sums_by_tiles_say_why() -> None:

@@ -6,9 +6,10 @@ A sum is exact, or it replaces k by ``khat(x, x') = w(x)' C w(x')``. Everything 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from functools import reduce
+from typing import Any, NamedTuple
 
 from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import Array, namespace
@@ -20,6 +21,7 @@ class DecayKernel:
 
     Examples
     --------
+    >>> import numpy as np
     >>> DecayKernel(2.0, 1.0)(np.array([0.0, 4.0])).round(3)
     array([1.   , 0.368])
     """
@@ -49,7 +51,15 @@ class Finished(NamedTuple):
     potential: Array
 
 
-class KernelSum(Protocol):
+class State(NamedTuple):
+    """What cases add to a sum: ``W' phi``, and sums of khat(x, x) |phi|^2, also at half the resolution."""
+
+    fields: Array
+    own: float
+    own_half: float
+
+
+class KernelSum(ABC):
     """Sum over pairs of k(x, x') <phi, phi'>, built as a reduction over cases.
 
     Attributes
@@ -58,31 +68,28 @@ class KernelSum(Protocol):
         Cases that are encoded at a time, and columns of phi that are taken at a time.
     """
 
-    @property
-    def batch(self) -> int: ...
+    batch: Any
+    columns: Any
 
-    @property
-    def columns(self) -> int: ...
-
+    @abstractmethod
     def encode(self, points: Array) -> Any:
         """Return the weights of some cases."""
-        ...
 
+    @abstractmethod
     def chunk(self, encoded: Any, phi: Array) -> Any:
         """Return what some cases add to the sum."""
-        ...
 
     def merge(self, first: Any, second: Any) -> Any:
         """Return what the cases of both chunks add."""
-        ...
+        return type(first)(*(a + b for a, b in zip(first, second, strict=True)))
 
+    @abstractmethod
     def finish(self, state: Any) -> Finished:
         """Return the sum over all pairs of the cases that were added."""
-        ...
 
+    @abstractmethod
     def rows(self, encoded: Any, phi: Array, finished: Finished) -> Array:
         """Return the sums of some cases over all others."""
-        ...
 
 
 class PairSum(NamedTuple):
@@ -92,37 +99,33 @@ class PairSum(NamedTuple):
     bias: float
 
 
-def sum_pairs(method: KernelSum, points: Array, phi: Array, *, single: bool = True) -> PairSum:
-    """Reduce cases in memory: some columns of phi at a time, and as many cases as their weights allow.
+def sum_pairs(method: KernelSum, points: Array, phi: Array) -> PairSum:
+    """Reduce cases in memory: some of them, and some columns of phi, at a time.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from wellcal.engines.line_sums import LineSum
     >>> x, phi = np.array([[2.0], [0.0], [1.0]]), np.array([[1.0], [1.0], [2.0]])
     >>> rows, bias = sum_pairs(LineSum(1.0), x, phi)
     >>> bool(np.isclose(0.5 * rows.sum(), 4.0 * np.exp(-1.0) + np.exp(-2.0))), bias
     (True, 0.0)
     """
-    xp, (n, size) = namespace(phi), phi.shape
-    chunks = list(in_chunks(n, within=method.batch))
-    again = size > method.columns or len(chunks) == 1
-    kept = [method.encode(points[cases]) for cases in chunks] if again else None
+    chunks = list(in_chunks(len(points), within=method.batch))
+    kept: list[Any] = [None] * len(chunks)
 
-    def encoded() -> Iterator[tuple[slice, Any]]:
-        weights = kept or (method.encode(points[cases]) for cases in chunks)
-        return zip(chunks, weights, strict=True)
+    def encoded(k: int) -> Any:
+        weights = method.encode(points[chunks[k]]) if kept[k] is None else kept[k]
+        if len(chunks) == 1 or phi.shape[1] > method.columns:
+            kept[k] = weights
+        return weights
 
-    rows = xp.zeros_like(points[:, 0])
-    bias = 0.0
-    for start in range(0, size, method.columns):
+    rows, bias = namespace(points).zeros_like(points[:, 0]), 0.0
+    for start in range(0, phi.shape[1], method.columns):
         block = phi[:, start : start + method.columns]
-        block = xp.astype(block, xp.float32) if single else block
-        state = None
-        for cases, weights in encoded():
-            added = method.chunk(weights, block[cases])
-            state = added if state is None else method.merge(state, added)
-        finished = method.finish(state)
+        states = (method.chunk(encoded(k), block[cases]) for k, cases in enumerate(chunks))
+        finished = method.finish(reduce(method.merge, states))
         bias += finished.total - finished.half
-        for cases, weights in encoded():
-            rows[cases] += method.rows(weights, block[cases], finished)
+        for k, cases in enumerate(chunks):
+            rows[cases] += method.rows(encoded(k), block[cases], finished)
     return PairSum(rows, bias)

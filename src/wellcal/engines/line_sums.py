@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.engines.kernel_sums import Finished
+from wellcal.engines.kernel_sums import Finished, KernelSum
 
 _CHUNK = 1 << 16  # points at a time
 _WIDEST = 500.0  # of a chunk, in decay lengths: exp of more would overflow
@@ -30,7 +30,7 @@ class Sorted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LineSum:
+class LineSum(KernelSum):
     """Exact sum over pairs of ``exp(-rate |x - x'|) <phi, phi'>``, for points ``(n, 1)`` in NumPy."""
 
     rate: float

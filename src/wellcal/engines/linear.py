@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
+from functools import partial
+from itertools import islice, repeat
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -155,32 +156,63 @@ class Linear(Tiled):
         """Refine sums until control rows agree, or say why there are none."""
         if problem.n < FEWEST:
             return "cases are too few"
-        exact, rounds = in_products(problem) or problem, self.precision != "float64"
-        made = [_TermSum.of(term, rows, rounds) for term, rows in zip(exact.terms, exact.rows, strict=True)]
+        exact = in_products(problem) or problem
+        made = [_TermSum.of(*parts) for parts in zip(exact.terms, exact.rows, strict=True)]
         terms = [term for term in made if term is not None]
         if len(terms) < len(made):
             return "features of the kernel on targets take longer than pairs"
         said: dict[str, Any] = {"engine": self.name}
-        if all(term.line is not None for term in terms):
-            return _Found(_added([term.at(0) for term in terms]), said | {"sums": "running sums on a line"})
-        control, best, before = ErrorControl.of(exact), None, math.inf
-        for attempt in range(_ATTEMPTS):
-            found = [term.at(attempt) for term in terms]
-            if any(part is None for part in found):
+        control, best, before = None, None, math.inf
+        levels = [self._levels(term.points, term.kernel) for term in terms]
+        for level in islice(zip(*levels, strict=False), _ATTEMPTS):
+            parts = [term.sum(way) for term, way in zip(terms, level, strict=True)]
+            if any(part is None for part in parts):
                 break
-            rows, bias = _added(found), math.fsum(part.bias for part in found if part is not None)
+            rows, bias = (sum(values) for values in zip(*cast("list[PairSum]", parts), strict=True))
+            found = _Found(rows, said | {"sums": ", ".join(dict.fromkeys(way.how for way in level))})
+            goal = self.tolerance * min(way.goal for way in level)
+            if goal == math.inf:
+                return found
+            control = ErrorControl.of(exact) if control is None else control
             error = control.error(rows, bias)
             if error.value <= min(self.tolerance, before):
-                said |= {"sums": ", ".join(dict.fromkeys(term.how(attempt) for term in terms))}
-                mixed = rounds and any(term.in_a_plane for term in terms)
-                said |= {"precision": "mixed: products in float32" if mixed else "float64"} | error.describe()
-                best = _Found(rows, said)
-            enough = self.tolerance * min(term.goal for term in terms)
-            if error.value <= enough or error.value > 0.5 * before:
+                rounded = any(way.single for way in level)
+                precision = "mixed: products in float32" if rounded else "float64"
+                best = _Found(rows, found.said | {"precision": precision} | error.describe())
+            if error.value <= goal or error.value > 0.5 * before:
                 break
             before = error.value
-        off = f"by control rows sums are off by {before:.1e} standard deviations"
-        return best or (off if before < math.inf else "predictions are too far apart")
+        if best is None and before < math.inf:
+            return f"by control rows sums are off by {before:.1e} standard deviations"
+        return best or "predictions are too far apart"
+
+    def _levels(self, points: NDArray, kernel: DecayKernel) -> Iterator[_Level]:
+        """Yield sums that are finer and finer, until tiles are quicker."""
+        n, size = points.shape
+        if size == 1 and kernel.power == 1.0:
+            line = LineSum(1.0 / kernel.lengthscale)
+            if line.runs(points) <= MOST_RUNS:
+                yield from repeat(_Level("running sums on a line", partial(sum_pairs, line), math.inf))
+        if size <= 2:
+            cells = CELLS if n > _COARSE else CELLS // 4
+            while cells <= max(CELLS, _NODES_FOR_A_CASE * n):
+                sums, single = partial(self._on_grid, kernel, cells), self.precision != "float64"
+                yield _Level(f"a grid of {cells:,} nodes", sums, single=single)
+                cells *= 4
+            return
+        pivots = Nystrom.of(points, kernel)
+        count, most = len(pivots.left), n // _CASES_FOR_A_PIVOT
+        if count > (2 * _PIVOTS if n >= _COARSE else min(most, _WHOLE)):
+            # For calibrated predictions the error is about what is left.
+            near = np.flatnonzero(pivots.left <= _REFINED * TOLERANCE)
+            count = -(-int(near[0] + 1) // _PIVOTS) * _PIVOTS if len(near) else _MOST_PIVOTS + 1
+        while count <= min(_MOST_PIVOTS, most, 2 * len(pivots.left)):
+            yield _Level(f"Nyström, {count:,} pivots", partial(sum_pairs, pivots.first(count)), _REFINED)
+            count *= 2
+
+    def _on_grid(self, kernel: DecayKernel, cells: int, points: NDArray, phi: NDArray) -> PairSum | None:
+        features = phi if self.precision == "float64" else phi.astype(np.float32)
+        return sum_on_grid(points, features, kernel, cells=cells)
 
 
 class _Found(NamedTuple):
@@ -188,25 +220,26 @@ class _Found(NamedTuple):
     said: dict[str, Any]
 
 
-def _added(parts: list[PairSum | None]) -> NDArray:
-    return np.sum([part.rows for part in parts if part is not None], axis=0)
+class _Level(NamedTuple):
+    """Way to sum over points and features, and the share of the tolerance from which none is finer."""
 
-
-_Blocks: TypeAlias = "Iterable[tuple[Chunk | NDArray, NDArray]]"
+    how: str
+    sums: Callable[[NDArray, NDArray], PairSum | None]
+    goal: float = 1.0
+    single: bool = False
 
 
 @dataclass(frozen=True)
 class _TermSum:
-    """Kernel sum of a term: points, features in blocks with the cases that have them, and the kernel."""
+    """Kernel sum: points, features in blocks with the cases that have them, the kernel, and a factor."""
 
     points: NDArray
-    blocks: _Blocks
+    blocks: Iterable[tuple[Chunk | NDArray, NDArray]]
     kernel: DecayKernel
     factor: Any
-    single: bool
 
     @classmethod
-    def of(cls, term: Term, rows: TermRows, single: bool) -> _TermSum | None:
+    def of(cls, term: Term, rows: TermRows) -> _TermSum | None:
         form, own = cast("ExpDistanceForm", term.on_predictions), rows.on_predictions
         if isinstance(form.inner, MeanDiscrepancy):
             if not isinstance(form.inner.form, FiniteForm) or form.inner.form.gram is not None:
@@ -218,76 +251,20 @@ class _TermSum:
         points = np.asarray(own)
         varies = np.ptp(points, axis=0) > 0.0
         points = points[:, varies] if varies.any() else points[:, :1]
-        return cls(
-            points, blocks, DecayKernel(cast("float", form.lengthscale), form.power), term.factor, single
-        )
+        return cls(points, blocks, DecayKernel(cast("float", form.lengthscale), form.power), term.factor)
 
-    @cached_property
-    def line(self) -> LineSum | None:
-        method = LineSum(1.0 / self.kernel.lengthscale)
-        one = self.points.shape[1] == 1 and self.kernel.power == 1.0
-        return method if one and method.runs(self.points) <= MOST_RUNS else None
-
-    @cached_property
-    def pivots(self) -> Nystrom:
-        return Nystrom.of(self.points, self.kernel)
-
-    @property
-    def in_a_plane(self) -> bool:
-        return self.points.shape[1] <= 2
-
-    @property
-    def goal(self) -> float:
-        """Share of the error that is allowed from which no refinement pays."""
-        return 1.0 if self.in_a_plane else _REFINED
-
-    def size(self, attempt: int) -> int:
-        """Nodes or pivots; all pivots where these are few."""
-        n = len(self.points)
-        if self.in_a_plane:
-            return (CELLS if n > _COARSE else CELLS // 4) * 4**attempt
-        left = self.pivots.left
-        if len(left) <= (2 * _PIVOTS if n >= _COARSE else min(n // _CASES_FOR_A_PIVOT, _WHOLE)):
-            return len(left)
-        # For calibrated predictions the error is about what is left.
-        near = np.flatnonzero(left <= _REFINED * TOLERANCE)
-        first = -(-int(near[0] + 1) // _PIVOTS) * _PIVOTS if len(near) else _MOST_PIVOTS + 1
-        return first * 2**attempt
-
-    def how(self, attempt: int) -> str:
-        if self.line is not None:
-            return "running sums on a line"
-        size = f"{self.size(attempt):,}"
-        return f"a grid of {size} nodes" if self.in_a_plane else f"Nyström, {size} pivots"
-
-    def at(self, attempt: int) -> PairSum | None:
-        """Sums, the finer the later the attempt; None where they are no longer quicker than tiles."""
-        n = len(self.points)
-        sums: Callable[..., PairSum | None]
-        if self.line is not None:
-            sums = partial(sum_pairs, self.line, single=False)
-        elif (size := self.size(attempt)) > self._largest(n):
-            return None
-        elif self.in_a_plane:
-            sums = partial(sum_on_grid, kernel=self.kernel, cells=size, single=self.single)
-        else:
-            sums = partial(sum_pairs, self.pivots.first(size), single=False)
-        rows, bias = np.zeros(n), 0.0
+    def sum(self, level: _Level) -> PairSum | None:
+        rows, bias = np.zeros(len(self.points)), 0.0
         for cases, phi in self.blocks:
-            found = sums(self.points[cases], phi)
+            found = level.sums(self.points[cases], phi)
             if found is None:
                 return None
             rows[cases] += self.factor * found.rows
             bias += self.factor * found.bias
         return PairSum(rows, bias)
 
-    def _largest(self, n: int) -> int:
-        if self.in_a_plane:
-            return max(CELLS, _NODES_FOR_A_CASE * n)
-        return min(_MOST_PIVOTS, n // _CASES_FOR_A_PIVOT, 2 * len(self.pivots.left))
 
-
-def _blocks(form: Form, rows: Rows) -> _Blocks | None:
+def _blocks(form: Form, rows: Rows) -> Iterable[tuple[Chunk | NDArray, NDArray]] | None:
     """Features of all cases, or in blocks of columns with the cases that have any."""
     if isinstance(form, WeightedForm):
         weighted = cast("WeightedRows", rows)

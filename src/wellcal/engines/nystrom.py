@@ -15,7 +15,7 @@ from scipy.linalg import lapack, solve_triangular
 
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
-from wellcal.engines.kernel_sums import DecayKernel, Finished
+from wellcal.engines.kernel_sums import DecayKernel, Finished, KernelSum, State
 
 ROUNDING = 1e-13
 """Squared distance from the span of the pivots at which a point is in it."""
@@ -39,16 +39,8 @@ class Encoded(NamedTuple):
         return float(self.squares[:count].sum(axis=0) @ weights) / max(float(weights.sum()), 1e-300)
 
 
-class State(NamedTuple):
-    """Sums of k(Z, x) phi', ``(R, m)``, and of khat(x, x) |phi|^2 by all pivots and by fewer of them."""
-
-    fields: NDArray
-    own: float
-    own_half: float
-
-
 @dataclass(frozen=True)
-class Nystrom:
+class Nystrom(KernelSum):
     """Approximate sum over pairs by pivots: a `KernelSum` in NumPy.
 
     Attributes
@@ -69,6 +61,7 @@ class Nystrom:
     lower: NDArray
     left: NDArray
     stride: int
+    batch: int
     columns: int = 1 << 30  # all of them
 
     @classmethod
@@ -90,16 +83,13 @@ class Nystrom:
         factor, order, rank, _ = lapack.dpstrf(_values(kernel, candidates, candidates), tol=ROUNDING, lower=1)
         factor = np.tril(factor)[:, :rank]
         left = 1.0 - np.cumsum(np.mean(factor**2, axis=0))
-        return cls(kernel, centre, candidates[order[:rank] - 1], factor[:rank], left, max(1, n // _LOOKED_AT))
+        pivots, stride = candidates[order[:rank] - 1], max(1, n // _LOOKED_AT)
+        return cls(kernel, centre, pivots, factor[:rank], left, stride, batch=n).first(rank)
 
     def first(self, count: int) -> Nystrom:
         """Return the sum by the first pivots, which are those that say most."""
-        return replace(self, pivots=self.pivots[:count], lower=self.lower[:count, :count])
-
-    @property
-    def batch(self) -> int:
-        """Cases that are encoded at a time: so many that kernel values stay in the cache."""
-        return max(1, 4 * budget.cache // len(self.pivots))
+        batch = max(1, 4 * budget.cache // count)  # so many that kernel values stay in the cache
+        return replace(self, pivots=self.pivots[:count], lower=self.lower[:count, :count], batch=batch)
 
     @property
     def _fewer(self) -> int:
@@ -120,10 +110,6 @@ class Nystrom:
         """Return sums over cases."""
         own, own_half = _norms(phi).sum() * np.array([encoded.khat(phi), encoded.khat(phi, self._fewer)])
         return State(encoded.values.T @ phi, float(own), float(own_half))
-
-    def merge(self, first: State, second: State) -> State:
-        """Return sums over the cases of both."""
-        return State(*(a + b for a, b in zip(first, second, strict=True)))
 
     def finish(self, state: State) -> Finished:
         """Return sums over pairs, by all pivots and by fewer."""

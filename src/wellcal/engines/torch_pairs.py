@@ -192,7 +192,8 @@ def _on_a_grid(problem: Problem, precision: str) -> tuple[Array, dict[str, Any],
         if term.points.shape[1] > 2 or (term.degree == 1 and term.points.shape[1] > 1):
             return None
         kernel = DecayKernel(1.0, term.degree * term.exponent)
-        found = sum_on_grid(term.points, term.features, kernel, single=rounds)
+        features = term.features.float() if rounds else term.features
+        found = sum_on_grid(term.points, features, kernel)
         if found is None:
             return None
         sums.append(PairSum(term.factor * found.rows, term.factor * found.bias))
