@@ -151,6 +151,7 @@ def sums(settings: Settings) -> Section:
         f"{len(everything)} runs, in standard deviations that the sum would have for calibrated\n"
         "predictions, or in its own if that is larger. The last column counts runs whose reported error\n"
         f"is at least half of the true one: {share:.0%} of all. Limits: {LIGHT:g} null standard deviations\n"
-        f"for the first four settings, {ALL:g} for all others.\n\n{table(header, rows)}\n\n{environment.describe(load)}"
+        f"for the first four settings, {ALL:g} for all others.\n\n"
+        f"{table(header, rows)}\n\n{environment.describe(load)}"
     )
     return Section("sums", "Errors of sums without the square", body, tuple(failures))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, NamedTuple
 
-from wellcal._arrays.chunks import in_chunks
+from wellcal._arrays.chunks import Chunk, in_chunks
 from wellcal._arrays.namespaces import Array, namespace
+from wellcal._arrays.progress import reporter
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,24 @@ def sum_pairs(method: KernelSum, points: Array, phi: Array) -> PairSum:
             kept[k] = weights
         return weights
 
+    def told(cases: Chunk, columns: int) -> None:
+        nonlocal done
+        done += (cases.stop - cases.start) * columns
+        if len(chunks) > 1 or phi.shape[1] > method.columns:
+            tell("features in sums", done, 2 * phi.shape[0] * phi.shape[1])
+
+    tell, done = reporter(), 0
     rows, bias = namespace(points).zeros_like(points[:, 0]), 0.0
     for start in range(0, phi.shape[1], method.columns):
         block = phi[:, start : start + method.columns]
-        states = (method.chunk(encoded(k), block[cases]) for k, cases in enumerate(chunks))
-        finished = method.finish(reduce(method.merge, states))
+        state = None
+        for k, cases in enumerate(chunks):
+            added = method.chunk(encoded(k), block[cases])
+            state = added if state is None else method.merge(state, added)
+            told(cases, block.shape[1])
+        finished = method.finish(state)
         bias += finished.total - finished.half
         for k, cases in enumerate(chunks):
             rows[cases] += method.rows(encoded(k), block[cases], finished)
+            told(cases, block.shape[1])
     return PairSum(rows, bias)

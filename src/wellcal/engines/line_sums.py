@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wellcal._arrays.chunks import budget
 from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.progress import reporter
 from wellcal.engines.kernel_sums import Finished, KernelSum
 
 _CHUNK = 1 << 16  # points at a time
@@ -58,8 +60,9 @@ class LineSum(KernelSum):
 
     def finish(self, state: Sorted) -> Finished:
         """Return sums at each point, of all points to the left and to the right of it."""
-        left, right = self._from_the_left(state.x, state.phi), slice(None, None, -1)
-        potential = left + self._from_the_left(-state.x[right], state.phi[right])[right] - state.phi
+        left, back = self._from_the_left(state.x, state.phi, 0), slice(None, None, -1)
+        right = self._from_the_left(-state.x[back], state.phi[back], len(left))[back]
+        potential = left + right - state.phi
         products = np.einsum("nm,nm->n", state.phi, potential - state.phi)
         total = 0.5 * math.fsum(float(part.sum()) for part in np.array_split(products, 64))
         return Finished(total, total, (state.x, potential))
@@ -72,12 +75,12 @@ class LineSum(KernelSum):
         out[encoded.order] = np.einsum("nm,nm->n", own, potential[at] - own)
         return out
 
-    def _from_the_left(self, x: NDArray, phi: NDArray) -> NDArray:
+    def _from_the_left(self, x: NDArray, phi: NDArray, done: int) -> NDArray:
         """Return the sum over ascending points up to each of them, itself included."""
-        out = np.empty_like(phi)
+        out, tell, most = np.empty_like(phi), reporter(), min(_CHUNK, budget.work // 4)
         carried, at, start = np.zeros(phi.shape[1]), float(x[0]), 0
         while start < len(x):
-            away = (x[start : start + _CHUNK] - x[start]) * self.rate
+            away = (x[start : start + most] - x[start]) * self.rate
             away = away[: int(np.searchsorted(away, _WIDEST, side="right"))]
             stop = start + len(away)
             carried = carried * math.exp(-(float(x[start]) - at) * self.rate)
@@ -85,4 +88,5 @@ class LineSum(KernelSum):
             sums = np.cumsum(phi[start:stop] * grown, axis=0)
             np.divide(sums + carried, grown, out=out[start:stop])
             carried, at, start = out[stop - 1], float(x[stop - 1]), stop
+            tell("points on a line", done + stop, 2 * len(x))
         return out
