@@ -19,6 +19,6 @@ def _one_after_the_other() -> Iterator[None]:
 @pytest.fixture
 def few_cases_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many blocks, and the same choices, for an eighth of the cases."""
-    monkeypatch.setattr("wellcal.problem.target_streams.BLOCK", BLOCK)
+    monkeypatch.setattr("wellcal.problem.target_resampling.BLOCK", BLOCK)
     monkeypatch.setattr("wellcal.hypotests.automatic.PAIRS_BUDGET", 1e8 / 64)
     monkeypatch.setattr("wellcal.hypotests.setup.LINEAR_ESTIMATE_BUDGET", 1e8 / 64)

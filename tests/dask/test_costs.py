@@ -20,7 +20,7 @@ import wellcal as wc
 import wellcal.dask
 from wellcal.dask import costs, effort, partitioned
 from wellcal.dask.parquet import RowGroups
-from wellcal.problem.target_streams import BLOCK
+from wellcal.problem.target_resampling import BLOCK
 
 MOVING = ("_split", "_counted", "sums_of", "_scattered", "within_sums", "between_sums")
 

@@ -25,7 +25,7 @@ from wellcal.hypotests.resampling.components import (
 from wellcal.hypotests.resampling.targets import placed_sets, target_sets
 from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.problem import defaults
-from wellcal.problem.tensor_draws import sets_on_device
+from wellcal.problem.target_resampling import sets_on_device
 
 N = 300
 

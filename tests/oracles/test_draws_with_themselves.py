@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 
 import wellcal as wc
 from wellcal.kernels import ExpDistance, Gaussian, Laplacian, MaximumMeanDiscrepancy
-from wellcal.problem.draw_corrections import MANY_DRAWS
 from wellcal.problem.problem import prepare_checked
+from wellcal.problem.v_to_u_statistic import MANY_DRAWS
 
 N = 6
 

@@ -16,7 +16,7 @@ from wellcal.hypotests.setup import make_setup
 from wellcal.kernels import ExpDistance, Gaussian, TotalVariation, Wasserstein
 from wellcal.problem.at_locations import deviations
 from wellcal.problem.locations import as_locations
-from wellcal.problem.target_streams import TargetStream
+from wellcal.problem.target_resampling import TargetStream
 
 from ..statistical.designs import check_uniform
 

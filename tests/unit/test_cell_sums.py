@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import wellcal as wc
-from wellcal.problem import target_streams
+from wellcal.problem import target_resampling
 from wellcal.witnesses import refine
 from wellcal.witnesses.cell_sums import FEW_SETS, Events, Members, few_sets, many_sets
 from wellcal.witnesses.refine import Deviation
@@ -51,13 +51,13 @@ def test_how_many_sets_are_drawn_at_a_time_changes_no_group(monkeypatch: pytest.
     y, pred = rng.normal(loc + 0.4 * (loc > 1.0)), wc.Normal(loc, np.ones(6000))
     many = wc.witness(y, pred, rng=5, n_resamples=39)
     # The same sets, in pieces: streams of targets depend on how many come at a time.
-    drawn = target_streams.TargetStream.sets
+    drawn = target_resampling.TargetStream.sets
 
-    def in_pieces(self: target_streams.TargetStream, *args: object, **options: object) -> object:
+    def in_pieces(self: target_resampling.TargetStream, *args: object, **options: object) -> object:
         for sets in drawn(self, *args, **options):  # type: ignore[arg-type]
             yield from np.array_split(sets, -(-len(sets) // (FEW_SETS - 1)))
 
-    monkeypatch.setattr(target_streams.TargetStream, "sets", in_pieces)
+    monkeypatch.setattr(target_resampling.TargetStream, "sets", in_pieces)
     few = wc.witness(y, pred, rng=5, n_resamples=39)
     assert few.pvalue == many.pvalue
     assert np.array_equal(few.pvalues, many.pvalues)

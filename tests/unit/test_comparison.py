@@ -22,8 +22,8 @@ from wellcal.displays import ComparisonDisplay
 from wellcal.hypotests.parts.families import parts_of
 from wellcal.hypotests.resampling import more_resamples
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, TotalVariation, Wasserstein
-from wellcal.problem.drawn_targets import pool_draws
 from wellcal.problem.problem import prepare
+from wellcal.problem.target_resampling import pool_draws
 from wellcal.problem.weights import MeanOfWeighted
 
 pytestmark = pytest.mark.filterwarnings("ignore:p = .* is the smallest", "ignore:with n_resamples")

@@ -26,7 +26,7 @@ from wellcal.monitoring.places import NODES, shared_places
 from wellcal.monitoring.scores import Scores
 from wellcal.monitoring.state import State
 from wellcal.predictions.serialization import predictions_from_dict, predictions_to_dict
-from wellcal.problem.drawn_targets import IN_TURN, draw_in_turn
+from wellcal.problem.target_resampling import IN_TURN, draw_in_turn
 
 N = 60
 rng = np.random.default_rng(17)

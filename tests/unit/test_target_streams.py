@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import wellcal as wc
-from wellcal.problem import target_streams
-from wellcal.problem.drawn_targets import why_not_resampled
-from wellcal.problem.target_streams import TargetStream
+from wellcal.problem import target_resampling
+from wellcal.problem.target_resampling import TargetStream, why_not_resampled
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_families_common import EXAMPLES
@@ -32,7 +31,7 @@ def whole_and_parts(pred: Any, y: Any, block: int, cut: int) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_parts_of_the_cases_have_the_targets_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(target_streams, "MOST_NUMBERS", 18)  # some sets at a time
+    monkeypatch.setattr(target_resampling, "MOST_NUMBERS", 18)  # some sets at a time
     pred = EXAMPLES[name].build()
     y = pred.check_targets(EXAMPLES[name].targets)
     whole, parts = whole_and_parts(pred, y, 2, 4)
@@ -63,7 +62,7 @@ def test_a_part_begins_with_a_block() -> None:
 
 def test_many_cases_come_in_blocks() -> None:
     """The tests themselves draw so: targets of the first block stay when more cases come after it."""
-    n = target_streams.BLOCK
+    n = target_resampling.BLOCK
     rng = np.random.default_rng(1)
     mean = rng.gamma(2.0, 2.0, n + 5)
     stream = TargetStream(KEY)

@@ -14,8 +14,8 @@ from wellcal.hypotests.findings.splits import Summary as Split_summary
 from wellcal.hypotests.findings.splits import each_split
 from wellcal.kernels import Callable, Delta, ExpDistance, Gaussian, Wasserstein
 from wellcal.measures.round_numbers import round_between
-from wellcal.problem.drawn_targets import pool_draws
 from wellcal.problem.problem import prepare
+from wellcal.problem.target_resampling import pool_draws
 from wellcal.reporting.segmenting import segments_from
 from wellcal.witnesses import Witness, witness
 from wellcal.witnesses.axes import axis_of

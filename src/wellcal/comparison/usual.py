@@ -19,8 +19,7 @@ from wellcal.hypotests.parts.part import Parts
 from wellcal.hypotests.parts.scalars import ScalarParts
 from wellcal.measures.ranks import average_ranks
 from wellcal.predictions import Predictions, Samples
-from wellcal.problem.drawn_targets import pool_draws, why_not_resampled
-from wellcal.problem.target_streams import TargetStream
+from wellcal.problem.target_resampling import TargetStream, pool_draws, why_not_resampled
 
 _SETS, _FEWEST_SETS = 200, 20
 _NUMBERS = 2_000_000  # that are drawn, in all

@@ -30,9 +30,9 @@ from wellcal.hypotests.resampling.cluster_signs import (
 from wellcal.hypotests.resampling.components import regularised_statistic
 from wellcal.measures.target_sets.resampled import check_terms
 from wellcal.predictions.target_leakage import GROUPS, refuse_targets
-from wellcal.problem import target_streams
+from wellcal.problem import target_resampling
 from wellcal.problem.at_locations import location_kernel
-from wellcal.problem.target_streams import TargetStream
+from wellcal.problem.target_resampling import TargetStream
 
 MOST_SIGNS = 2_000_000_000
 """Signs that are drawn at most: two million clusters in a thousand sets."""
@@ -94,7 +94,7 @@ def signed_outcome(
     begun: Begun, method: Omnibus, clusters: Clusters, rng: np.random.Generator, count: int
 ) -> Outcome:
     """What `Omnibus` without pairs finds of clusters; random numbers come in the order of memory."""
-    cases, setup = begun.cases.aligned(target_streams.BLOCK), replace(begun.setup, n_resamples=count)
+    cases, setup = begun.cases.aligned(target_resampling.BLOCK), replace(begun.setup, n_resamples=count)
     check_clusters(len(clusters.labels), few=FEW_CLUSTERS)
     if len(clusters.labels) * (count + 1.0) > MOST_SIGNS:
         most = int(MOST_SIGNS // len(clusters.labels)) - 1

@@ -16,7 +16,7 @@ from wellcal.hypotests.setup import Setup, make_setup
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Samples
 from wellcal.predictions.quantile_ties import counted_only
-from wellcal.problem.drawn_targets import pool_draws, stretch
+from wellcal.problem.target_resampling import pool_draws, stretch
 
 SAMPLE = 10_000
 """Cases that scores and contributions of a witness are made of."""

@@ -14,12 +14,12 @@ from wellcal.hypotests.resampling.components import LOCATIONS
 from wellcal.hypotests.resampling.low_rank import LowRank, skce_of
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
-from wellcal.problem import target_streams
+from wellcal.problem import target_resampling
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.locations import Locations, as_locations, drawn_rows, locations_at
-from wellcal.problem.target_streams import TargetStream
+from wellcal.problem.target_resampling import TargetStream
 
-AT_A_TIME = 4 * target_streams.BLOCK
+AT_A_TIME = 4 * target_resampling.BLOCK
 """Cases whose kernels at locations are in memory at a time: some 250 MB."""
 
 

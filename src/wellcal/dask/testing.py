@@ -50,10 +50,9 @@ from wellcal.hypotests.tolerance import WITHIN
 from wellcal.measures._skce import resolve_block_size
 from wellcal.measures.target_sets.resampled import check_terms
 from wellcal.predictions import Predictions
-from wellcal.problem import target_streams
+from wellcal.problem import target_resampling
 from wellcal.problem.at_locations import location_kernel
-from wellcal.problem.drawn_targets import why_not_resampled
-from wellcal.problem.target_streams import TargetStream, sets_at_a_time
+from wellcal.problem.target_resampling import TargetStream, sets_at_a_time, why_not_resampled
 
 _OF_SAMPLE = "findings and pictures"
 _SUPPORTED = 'method="auto", "regularised", "block", or wellcal.hypotests.Omnibus(pairs=False)'
@@ -92,8 +91,8 @@ def calibration_test(
     asked = core.resolve(method, given)
     core.check_groups(asked, groups)
     cases = as_cases(y, pred, labels=labels_of_clusters(groups))
-    at_hand = cases.n if cases.n <= target_streams.BLOCK else number_at_hand(cases)
-    if cases.n <= target_streams.BLOCK or (groups is not None and at_hand == cases.n):
+    at_hand = cases.n if cases.n <= target_resampling.BLOCK else number_at_hand(cases)
+    if cases.n <= target_resampling.BLOCK or (groups is not None and at_hand == cases.n):
         block = cases.gathered()
         return core.calibration_test(
             block.given,
@@ -198,7 +197,7 @@ class _Run:
     @cached_property
     def cases(self) -> Cases:
         """Cases, cut where blocks of random numbers begin."""
-        return self.begun.cases.aligned(target_streams.BLOCK)
+        return self.begun.cases.aligned(target_resampling.BLOCK)
 
     def outcome(self) -> Outcome:
         """What was found."""

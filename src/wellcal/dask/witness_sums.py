@@ -20,7 +20,7 @@ from wellcal.dask.sums import in_parts
 from wellcal.kernels.base import Kernel
 from wellcal.problem.at_locations import location_kernel
 from wellcal.problem.locations import Locations
-from wellcal.problem.target_streams import TargetStream
+from wellcal.problem.target_resampling import TargetStream
 from wellcal.witnesses.axes import cells_between
 from wellcal.witnesses.candidates import Block, Candidate, Scanned, kept_groups, largest_gains, rivals_of
 from wellcal.witnesses.directions import Direction, directions_in, directions_of_draws

@@ -54,9 +54,9 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.by_case import Contributions
 from wellcal.predictions import Predictions
 from wellcal.predictions.target_leakage import refuse_targets
-from wellcal.problem import target_streams
+from wellcal.problem import target_resampling
 from wellcal.problem.locations import Locations
-from wellcal.problem.target_streams import TargetStream, sets_at_a_time
+from wellcal.problem.target_resampling import TargetStream, sets_at_a_time
 from wellcal.problem.weights import check_weights
 from wellcal.witnesses.axes import ranked_rows
 from wellcal.witnesses.compute import (
@@ -103,7 +103,7 @@ def witness(
     asked = Asked.of(alpha, quantile_levels, min_cases, max_groups, n_resamples)
     columns = segment_columns(segments)
     cases = as_cases(y, pred, weights, labels_of(columns))
-    if cases.n <= target_streams.BLOCK:
+    if cases.n <= target_resampling.BLOCK:
         some = cases.gathered()
         named = {name: column for (name, _), column in zip(columns, some.labels, strict=True)}
         return in_memory(
@@ -126,7 +126,7 @@ def witness(
     check_resampled(begun.setup.predictions)
     weighing = None if weights is None else Weighing.of(cases, 2)
     with one_blas_thread():
-        run = _Run(begun, begun.cases.aligned(target_streams.BLOCK), asked, as_generator(rng), weighing)
+        run = _Run(begun, begun.cases.aligned(target_resampling.BLOCK), asked, as_generator(rng), weighing)
         return run.witness(locations, columns)
 
 

@@ -12,7 +12,7 @@ from wellcal.hypotests.setup import numpy_batch
 from wellcal.measures.quantiles.checks import check_scalar
 from wellcal.predictions import Quantiles, Samples
 from wellcal.predictions.base import NORMAL_INTERQUARTILE_RANGE
-from wellcal.problem.drawn_targets import pool_draws
+from wellcal.problem.target_resampling import pool_draws
 from wellcal.witnesses.summaries import summaries_of
 
 AGAINST = ("spread", "mean")

@@ -20,8 +20,7 @@ from wellcal.hypotests.findings.families import claims_of
 from wellcal.hypotests.findings.vectors import VectorClaims
 from wellcal.hypotests.setup import numpy_batch
 from wellcal.predictions.base import check_inputs
-from wellcal.problem.drawn_targets import pool_draws
-from wellcal.problem.target_streams import TargetStream
+from wellcal.problem.target_resampling import TargetStream, pool_draws
 
 QUESTION = "Are coordinates correlated as the model says?"
 _MOST = 6  # pairs that are drawn, those that are farthest off

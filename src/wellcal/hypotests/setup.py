@@ -27,10 +27,9 @@ from wellcal.predictions.batches import in_numpy
 from wellcal.predictions.target_leakage import GROUPS, refuse_targets
 from wellcal.problem.at_locations import LocationKernel, location_kernel
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.drawn_targets import pool_draws, stretch
 from wellcal.problem.locations import Locations
 from wellcal.problem.problem import Problem, check_pair_kernel, prepare_checked, some_cases
-from wellcal.problem.tensor_draws import can_be_placed
+from wellcal.problem.target_resampling import can_be_placed, pool_draws, stretch
 
 MOST_RESAMPLES = 10**8
 """Resamples that a test may draw: more would take days, and no p-value needs them."""

@@ -17,7 +17,7 @@ from wellcal.measures.wording import error_phrase
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.misspecification import SHIFT, draw_misspecified, kind_of_error, kinds_for
-from wellcal.problem.drawn_targets import draw_targets, why_not_resampled
+from wellcal.problem.target_resampling import draw_targets, why_not_resampled
 
 
 @dataclass(frozen=True, eq=False)

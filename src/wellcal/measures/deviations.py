@@ -24,8 +24,8 @@ from wellcal.kernels.base import Kernel
 from wellcal.measures.target_sets.resampled import ResampledSKCE, has_terms
 from wellcal.predictions import Predictions
 from wellcal.predictions.batches import in_numpy
-from wellcal.problem.drawn_targets import draw_targets, pool_draws, stretch, why_not_resampled
 from wellcal.problem.problem import Problem, prepare_checked
+from wellcal.problem.target_resampling import draw_targets, pool_draws, stretch, why_not_resampled
 from wellcal.problem.weights import weighted_problem
 
 MULTIPLIERS = 999

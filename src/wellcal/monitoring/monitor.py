@@ -33,8 +33,8 @@ from wellcal.predictions.batches import concatenate
 from wellcal.predictions.quantile_ties import Ties, counted_only
 from wellcal.predictions.target_spaces import check_one_space
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.drawn_targets import draw_in_turn, why_not_resampled
 from wellcal.problem.problem import check_pair_kernel, outline
+from wellcal.problem.target_resampling import draw_in_turn, why_not_resampled
 
 MEMORY = 1000
 """Past cases that the witness is made of at most."""

@@ -44,8 +44,8 @@ from wellcal.predictions import Predictions
 from wellcal.predictions.base import check_inputs
 from wellcal.predictions.batches import host_copies
 from wellcal.problem.defaults import default_kernel
-from wellcal.problem.draw_corrections import correction_of_draws
-from wellcal.problem.drawn_targets import draw_targets, unsampled_family
+from wellcal.problem.target_resampling import draw_targets, unsampled_family
+from wellcal.problem.v_to_u_statistic import correction_of_draws
 
 
 class TermRows(NamedTuple):

@@ -19,7 +19,7 @@ from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.round_numbers import how_many
 from wellcal.hypotests.findings.finding import LEVEL
 from wellcal.predictions import Predictions, Samples
-from wellcal.problem.drawn_targets import pool_draws
+from wellcal.problem.target_resampling import pool_draws
 from wellcal.witnesses.directions import Direction, directions_in, directions_of_draws
 from wellcal.witnesses.result import Group, Rule, Witness
 from wellcal.witnesses.summaries import Overview, Side, summaries_of_draws

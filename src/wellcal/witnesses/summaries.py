@@ -13,7 +13,7 @@ import numpy as np
 
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal.predictions import Predictions, Quantiles, Samples
-from wellcal.problem.drawn_targets import moments_of_others
+from wellcal.problem.target_resampling import moments_of_others
 
 MOST_CLASSES = 20
 """Classes that are looked at one by one: those with the largest predicted probability in total."""

@@ -16,7 +16,7 @@ from wellcal.hypotests.findings.finding import Finding
 from wellcal.hypotests.findings.scalars import tails_finding
 from wellcal.hypotests.findings.splits import Summary, mean_of
 from wellcal.hypotests.findings.trends import shifts, trend_finding
-from wellcal.problem.drawn_targets import pool_draws
+from wellcal.problem.target_resampling import pool_draws
 
 CHEAP = Omnibus(pairs=False, most_resamples=0)
 N = 200

@@ -26,7 +26,7 @@ from wellcal.hypotests.setup import make_setup
 from wellcal.measures.log_odds import fitted_line
 from wellcal.measures.yardstick import Yardstick
 from wellcal.predictions.base import check_inputs
-from wellcal.problem.drawn_targets import draw_targets, pool_draws
+from wellcal.problem.target_resampling import draw_targets, pool_draws
 
 from ...engines.examples import EXAMPLES
 from .finding_designs import DESIGNS, LEVELS, N

@@ -19,7 +19,7 @@ from wellcal.hypotests.findings.pooled_joint import (
 )
 from wellcal.hypotests.findings.pooled_vectors import PooledVectors
 from wellcal.hypotests.findings.reasons import NO_REASONS, Reasons
-from wellcal.problem.drawn_targets import pool_draws
+from wellcal.problem.target_resampling import pool_draws
 
 N = 200
 ROOTS = {size: np.linalg.cholesky([[1.0, size], [size, 1.0]]) for size in (0.0, 0.5, 0.8)}

@@ -44,7 +44,7 @@ from wellcal.hypotests.findings.trends import CENTRE_TREND, CORRELATION_TREND, S
 from wellcal.hypotests.findings.vectors import TOGETHER, VectorClaims
 from wellcal.hypotests.parts.surprise import Surprise, surprise_of
 from wellcal.measures.normal_scores import standing_of
-from wellcal.problem.target_streams import TargetStream
+from wellcal.problem.target_resampling import TargetStream
 
 RESAMPLES, MOST_DRAWS = 499, 5 * 10**6
 """Sets of targets that are drawn, and numbers in them, at most: but 99 sets at least."""

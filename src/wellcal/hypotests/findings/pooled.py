@@ -25,7 +25,7 @@ from wellcal.hypotests.parts.centres import above_zero
 from wellcal.hypotests.parts.contrasts import contrasts_of
 from wellcal.hypotests.parts.polynomials import legendre
 from wellcal.measures.score_units import PLAIN, AmongDraws
-from wellcal.problem.drawn_targets import moments_of_others
+from wellcal.problem.target_resampling import moments_of_others
 
 _DEGREE = 3  # of what the centre may follow: a line and two curves
 _OF_CASES = 4  # rows that all claims about draws have

@@ -17,7 +17,7 @@ from wellcal._arrays.namespaces import NDArray
 from wellcal.hypotests.parts.centres import above_zero
 from wellcal.hypotests.parts.polynomials import legendre
 from wellcal.measures.ranks import middle_ranks
-from wellcal.problem.drawn_targets import moments_of_others
+from wellcal.problem.target_resampling import moments_of_others
 
 _ROUNDING, _ROUNDED = 1e-9, 1e-14  # of spreads, and of squares
 _CHANCE = 0.05  # share of the variance of log spreads that may be chance

@@ -26,8 +26,7 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.targets import Delta
 from wellcal.predictions import Predictions
-from wellcal.problem.at_locations import LocationKernel
-from wellcal.problem.location_terms import TensorTerm
+from wellcal.problem.at_locations import LocationKernel, TensorTerm
 from wellcal.problem.locations import Locations, draw_locations
 
 ANCHORS = 24

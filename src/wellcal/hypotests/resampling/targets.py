@@ -15,9 +15,13 @@ import numpy as np
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy
 from wellcal.hypotests.setup import Setup
 from wellcal.predictions import Predictions
-from wellcal.problem.drawn_targets import draw_targets, unsampled_family, why_not_resampled
-from wellcal.problem.target_streams import TargetStream
-from wellcal.problem.tensor_draws import sets_on_device
+from wellcal.problem.target_resampling import (
+    TargetStream,
+    draw_targets,
+    sets_on_device,
+    unsampled_family,
+    why_not_resampled,
+)
 
 __all__ = [
     "check_resampled",
