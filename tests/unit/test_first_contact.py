@@ -688,7 +688,11 @@ ASKED = {
         wc.Bernoulli(np.full(40, 0.4)),
         r"Bernoulli\(probs, classes=\('no', 'yes'\)\)",
     ),
-    "an array": (["no", "yes"] * 20, np.full(40, 0.4), r"if probs are those of 'yes', and classes=\('yes'"),
+    "an array": (
+        ["no", "yes"] * 20,
+        np.full(40, 0.4),
+        r"classes=\('no', 'yes'\)\) if probs are those of 'yes'",
+    ),
     "a column": (pd.Series(["no", "yes"] * 20), np.full(40, 0.4), r"classes=\('no', 'yes'\)"),
     "three for two": (["a", "b", "c", "a"] * 10, np.full(40, 0.4), "'c': 3 for two classes; Categorical"),
     "four grades for three": (

@@ -12,12 +12,12 @@ from wellcal._arrays.row_errors import Row, RowError
 from wellcal.columns.labels import in_order_of, label_text, labels_of, same_labels
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
-from wellcal.predictions.base import check_truth_first
+from wellcal.predictions.base import check_truth_first, shape_of
 from wellcal.predictions.input_hints import raise_with_hint
 
 
 def per_case(x: Any, name: str, y: object, pred: object) -> Any:
-    """Something else that a user gave for each case, such as weights, in the order of the predictions.
+    """Return what a user gave for each case, such as weights, in the order of the predictions.
 
     Labels are those of the predictions; of targets, where predictions have none. Without an index it is taken
     by position, which is ambiguous, and an error, where targets and predictions are in different orders.
@@ -70,7 +70,7 @@ def check_one_order(y: object, predictions: Predictions) -> None:
 
 
 def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
-    """Predictions of several models for the same cases, in one order, which is that of `y` where it has one.
+    """Return predictions of several models for the same cases in one order: that of `y` if it has one.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
 
 
 def as_batch(y: Any, pred: Any) -> tuple[Any, Any]:
-    """Targets and predictions as they are; those of a single case as batches of one.
+    """Return targets and predictions as they are; those of a single case as batches of one.
 
     Examples
     --------
@@ -124,9 +124,9 @@ def as_batch(y: Any, pred: Any) -> tuple[Any, Any]:
     check_truth_first(y)  # none of these is a single target
     if isinstance(pred, Predictions):
         shape = pred.event_shape
-        single = len(pred) == 1 and _shape(y) == shape
+        single = len(pred) == 1 and shape_of(y) == shape
         return ([y] if single else y), pred
-    shape, kind = _shape(y), cast("type[Any]", type(pred))
+    shape, kind = shape_of(y), cast("type[Any]", type(pred))
     if issubclass(kind, tuple):
         parts = [plain_array(part, "pred") for part in pred]
         if len(shape) > 1 or not parts or parts[0].ndim != len(shape):
@@ -136,18 +136,9 @@ def as_batch(y: Any, pred: Any) -> tuple[Any, Any]:
         return [y], tuple(namespace(part).asarray(part)[None] for part in parts)
     if shape != ():
         return y, pred
-    given = _shape(pred)
+    given = shape_of(pred)
     if issubclass(kind, (int, float, np.generic)) or (issubclass(kind, list) and len(given) == 1 < given[0]):
         return [y], [pred]
     if len(given) == 1 < given[0] and labels_of(pred) is not None:
         return [y], pred.to_frame().T  # a row of a data frame, whose labels are the names of classes
     return [y], (plain_array(pred, "pred")[None] if len(given) == 1 < given[0] else pred)
-
-
-def _shape(x: object) -> tuple[int, ...]:
-    if isinstance(x, (str, bytes)):
-        return ()
-    try:
-        return tuple(np.shape(cast("Any", x)))
-    except Exception:  # what is wrong with it is said where it is checked
-        return (0, 0)

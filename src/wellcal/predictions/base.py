@@ -674,3 +674,13 @@ def check_truth_first(y: object, name: str = "pred") -> None:
             f"{name}), truth first"
         )
     refuse_elsewhere(given, "y")
+
+
+def shape_of(x: object) -> tuple[int, ...]:
+    """Return the shape of an array or a list; that of nothing useful where it cannot be read."""
+    if isinstance(x, (str, bytes)):
+        return ()
+    try:
+        return tuple(np.shape(cast("Any", x)))
+    except Exception:  # what is wrong with it is said where it is checked
+        return (0, 0)

@@ -166,25 +166,19 @@ def names_wanted(y: Any, name: str, count: int, family: str) -> str:
     grades = ordered_categories(y)
     categories = attribute(attribute(y, "dtype", y), "categories")
     known = sorted({str(x) for x in array.tolist()}) if categories is None else [str(x) for x in categories]
-    ordered = "names" if grades is None else "grades"
-    has = f"{name} has the {ordered} {_listed(known, ', ' if grades is None else ' < ')}"
+    names, between = ("names", ", ") if grades is None else ("grades", " < ")
+    has = f"{name} has the {names} {_listed(known, between)}"
     if len(known) > count:
         what = "two classes" if family == "Bernoulli" else f"{count} columns of probs"
         remedy = "Categorical(probs, classes=...) has a column for each of them"
         if len(set(array.tolist())) <= count:
             remedy = f"not all of them occur: leave those out, {name}.remove_unused_categories()"
         return f"{has}: {len(known)} for {what}; {remedy}"
-    if family == "Bernoulli" and len(known) == 2:
-        first, second = known
-        return (
-            f"{has}, and the predictions have none: give Bernoulli(probs, classes=({first!r}, {second!r})) "
-            f"if probs are those of {second!r}, and classes=({second!r}, {first!r}) if they are those of "
-            f"{first!r}"
-        )
-    listed = ", ".join(map(repr, known[:_SHOWN])) + (", ..." if len(known) != count else "")
+    listed = _listed(known) + (", ..." if len(known) < count else "")
+    of_second = f" if probs are those of {known[1]!r}" if family == "Bernoulli" and len(known) == 2 else ""
     return (
         f"{has}, and the predictions have none: say which column of probs is which, as in "
-        f"{family}(probs, classes=({listed}))"
+        f"{family}(probs, classes=({listed})){of_second}"
     )
 
 

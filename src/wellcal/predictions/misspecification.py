@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -46,11 +46,8 @@ from wellcal.predictions.base import NORMAL_INTERQUARTILE_RANGE
 from wellcal.predictions.temperatures import TEMPERATURES, by_rule, have_rule, tempered
 
 SPREADS, TEMPERATURE, MEANS, SHIFT = "spreads", "temperature", "means", "shift"
-KINDS = (SPREADS, TEMPERATURE, MEANS, SHIFT)
 
-Affine: TypeAlias = Callable[[Any, NDArray, float, NDArray], Predictions]
-
-AFFINE: Rules[Affine] = Rules("an affine rule", exact=True)
+AFFINE: Rules[Callable[[Any, NDArray, float, NDArray], Predictions]] = Rules("an affine rule", exact=True)
 """Functions ``rule(predictions, c, factor, shift)``: the law of ``c + factor (Y - c) + shift``."""
 
 SCALED: Rules[Callable[[Any, float], Predictions]] = Rules("a rule for means", exact=True)
@@ -195,17 +192,12 @@ def centre_and_scale(predictions: Predictions) -> tuple[NDArray, NDArray]:
 @AFFINE.register(DiagonalNormal)
 @AFFINE.register(Laplace)
 @AFFINE.register(StudentT)
-def _location_scale(pred: Any, centre: NDArray, factor: float, shift: NDArray) -> Predictions:
-    loc = centre + factor * (pred.loc - centre) + shift
-    return pred.with_fields(loc=loc, scale=factor * pred.scale)
-
-
 @AFFINE.register(MultivariateNormal)
 @AFFINE.register(PowerExponential)
-def _location_matrix(pred: Any, centre: NDArray, factor: float, shift: NDArray) -> Predictions:
-    if pred.cov is None:
-        return _location_scale(pred, centre, factor, shift)
+def _located(pred: Any, centre: NDArray, factor: float, shift: NDArray) -> Predictions:
     loc = centre + factor * (pred.loc - centre) + shift
+    if getattr(pred, "cov", None) is None:
+        return pred.with_fields(loc=loc, scale=factor * pred.scale)
     return pred.with_fields(loc=loc, cov=factor**2 * pred.cov, chol=factor * pred.chol)
 
 
@@ -215,14 +207,10 @@ def _values(pred: Samples, centre: NDArray, factor: float, shift: NDArray) -> Pr
     return pred.with_fields(values=about + factor * (pred.values - about) + shift[:, None])
 
 
-@SCALED.register(Poisson)
-def _poisson(pred: Poisson, factor: float) -> Predictions:
-    return pred.with_fields(rate=factor * pred.rate)
-
-
-@SCALED.register(NegativeBinomial)
-def _negative_binomial(pred: NegativeBinomial, factor: float) -> Predictions:
-    return NegativeBinomial(factor * pred.mean(), pred.dispersion)
+SCALED.register(Poisson)(lambda pred, by: pred.with_fields(rate=by * pred.rate))
+SCALED.register(NegativeBinomial)(lambda pred, by: NegativeBinomial(by * pred.mean(), pred.dispersion))
+SCALED.register(Gamma)(lambda pred, by: pred.with_fields(scale=by * pred.scale))
+SCALED.register(LogNormal)(lambda pred, by: pred.with_fields(mu=pred.mu + np.log(by)))
 
 
 @DISPERSED.register(Poisson)
@@ -230,16 +218,6 @@ def _negative_binomial(pred: NegativeBinomial, factor: float) -> Predictions:
 def _dispersed(pred: Any, factor: float) -> Predictions:
     mean, variance = (np.asarray(part, dtype=np.float64) for part in (pred.mean(), pred.variance()))
     return NegativeBinomial(mean, (factor * variance - mean) / mean**2)
-
-
-@SCALED.register(Gamma)
-def _gamma(pred: Gamma, factor: float) -> Predictions:
-    return pred.with_fields(scale=factor * pred.scale)
-
-
-@SCALED.register(LogNormal)
-def _log_normal(pred: LogNormal, factor: float) -> Predictions:
-    return pred.with_fields(mu=pred.mu + np.log(factor))
 
 
 # -- quantiles -------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from dataclasses import InitVar
 from typing import Any, ClassVar, cast
 
@@ -13,7 +13,7 @@ from wellcal._arrays.domains import simplex
 from wellcal._arrays.namespaces import Array, NDArray, attribute, host_copy, is_array, namespace, to_numpy
 from wellcal._arrays.row_errors import Row, RowError, RowTypeError, retell
 from wellcal._arrays.special import draw_index
-from wellcal.predictions.base import CAPABILITIES, check_cases, nonempty
+from wellcal.predictions.base import CAPABILITIES, check_cases, nonempty, shape_of
 from wellcal.predictions.discrete import FiniteFamily
 from wellcal.predictions.fields import family, parameter
 
@@ -235,7 +235,7 @@ def _named_draws(values: Any) -> list[str] | None:
 
 
 def draws_second(values: Any, axis: Any) -> Any:
-    """`values` as ``(n, S)`` or ``(n, S, d)``, from an array whose `axis`, or several, holds the draws.
+    """Return values as ``(n, S)`` or ``(n, S, d)`` from an array that has the draws along `axis`.
 
     Parameters
     ----------
@@ -266,17 +266,14 @@ def draws_second(values: Any, axis: Any) -> Any:
     if axes == [1]:
         return values
     rest = [k for k in range(values.ndim) if k not in axes]
-    order = [rest[0], *axes, *rest[1:]]
     if hasattr(values, "dims"):
-        names = [values.dims[k] for k in order]
-        moved = values.transpose(*names)
-        if len(axes) == 1:
-            return moved
-        drawn = names[1 : 1 + len(axes)]
-        return moved.stack({"all draws": drawn}).transpose(names[0], "all draws", *names[1 + len(axes) :])
+        drawn, names = ([values.dims[k] for k in some] for some in (axes, rest))
+        if len(drawn) > 1:
+            values, drawn = values.stack({"all draws": drawn}), ["all draws"]
+        return values.transpose(names[0], *drawn, *names[1:])
     if hasattr(values, "iloc"):
         return values.T  # its columns are the cases then, and name them
-    moved = namespace(values).permute_dims(values, tuple(order))
+    moved = namespace(values).permute_dims(values, (rest[0], *axes, *rest[1:]))
     n, *others = moved.shape
     return namespace(moved).reshape(moved, (n, -1, *others[len(axes) :]))
 
@@ -297,8 +294,8 @@ def _checked(axis: Any, values: Any) -> list[int]:
 
 
 def looks_transposed(values: Array, targets: Any) -> str:
-    """A question for an error about targets that do not fit, where they would fit along another axis."""
-    shape, wanted = tuple(values.shape), _shape(targets)
+    """Return a hint about targets that do not fit, if they would fit along another axis."""
+    shape, wanted = tuple(values.shape), shape_of(targets)
     if not wanted:
         return ""
     if len(shape) == 3 and len(wanted) == 1 and wanted[0] == shape[2]:
@@ -306,10 +303,3 @@ def looks_transposed(values: Array, targets: Any) -> str:
     if shape[1] == wanted[0] != shape[0]:
         return f"transpose? values has shape {shape}: (draws, n) is Samples(values, axis=0)"
     return ""
-
-
-def _shape(x: Any) -> tuple[int, ...]:
-    found = attribute(x, "shape")
-    if found is None:
-        return (len(x),) if isinstance(x, Sized) else ()
-    return tuple(int(k) for k in cast("Any", found)) if isinstance(found, tuple) else ()
