@@ -155,10 +155,8 @@ def _by_range(names: Collection[str], first: str, last: str, role: str) -> dict[
         raise ValueError(f"{role}: the range {first}:{last} goes backwards; write {last}:{first}")
     numbers = [f"{k:0{len(ends[0][2])}}" for k in range(low, high + 1)]
     if absent := [k for k in numbers if prefix + k not in names]:
-        raise ValueError(
-            f"{role}: number {absent[0]} of the range {first}:{last} is not among the columns; name those "
-            "that there are"
-        )
+        missing = f"number {absent[0]} of the range {first}:{last}"
+        raise ValueError(f"{role}: {missing} is not among the columns; name those that there are")
     return {prefix + k: str(int(k)) for k in numbers}
 
 

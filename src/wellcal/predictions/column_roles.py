@@ -83,9 +83,7 @@ class Role:
     def takes(self) -> str:
         """Describe the value of the role in words."""
         if self.of_roles:
-            return (
-                "a list of roles, such as [{'normal': ('mu_1', 'sigma_1')}, {'normal': ('mu_2', 'sigma_2')}]"
-            )
+            return "a list of roles, such as [{'normal': ('mu_1', 'sigma_1')}, {'poisson': 'rate'}]"
         kinds = {n: f"{n} ({'a column' if s.ndim == 1 else 'columns'})" for n, s in self.parameters.items()}
         return ", ".join(kind if n in self.needed else f"{kind} if wanted" for n, kind in kinds.items())
 
@@ -212,10 +210,8 @@ class ColumnReading:
         spec, columns = self.role.parameters[name], [values[column] for column in source.names]
         if spec.ndim == 1:
             if columns[0].ndim > 1:
-                raise TypeError(
-                    f"{self.role.keyword}, {name}: column {source.names[0]!r} holds lists, and one number is "
-                    "needed in each row; name another column"
-                )
+                what = f"{self.role.keyword}, {name}: column {source.names[0]!r}"
+                raise TypeError(f"{what} holds lists, and needs one number in each row; name another column")
             return columns[0]
         rows = np.column_stack(columns)
         if spec.ndim == 2:
@@ -333,9 +329,8 @@ def _source(names: Sequence[str], role: Role, name: str, spec: Parameter, wanted
 
 
 def _resolve_parts(names: Sequence[str], role: Role, value: object) -> ColumnReading:
-    if not isinstance(value, (list, tuple)) or not value:
-        found = "none" if isinstance(value, (list, tuple)) else type(value).__name__
-        raise TypeError(f"{role.keyword} takes {role.takes()}, found {found}")
+    if not issubclass(type(value), (list, tuple)) or not value:
+        raise TypeError(f"{role.keyword} takes {role.takes()}, found {type(value).__name__} {value!r:.40}")
     parts: list[ColumnReading] = []
     weights: list[Source] = []
     for k, item in enumerate(cast("Sequence[Any]", value)):
@@ -347,10 +342,8 @@ def _resolve_parts(names: Sequence[str], role: Role, value: object) -> ColumnRea
         if weight is not None:
             weights.append(_source(names, role, "weight", Parameter(), weight))
     if weights and len(weights) < len(parts):
-        raise ValueError(
-            f"{role.keyword}: {len(weights)} of {len(parts)} parts have a weight; give all of them one, or "
-            "none"
-        )
+        count = f"{len(weights)} of {len(parts)} parts"
+        raise ValueError(f"{role.keyword}: {count} have a weight; give all of them one, or none")
     return ColumnReading(role, {}, {}, tuple(parts), tuple(weights))
 
 
@@ -358,11 +351,9 @@ def _support(grades: list[Any], given: Mapping[str, Any]) -> list[int]:
     """Return places of classes among their names from the lowest to the highest."""
     classes = list(given.get("classes", range(len(grades))))
     if set(classes) != set(grades) or len(classes) != len(grades):
-        texts = [names_text(list(map(str, names))) for names in (grades, classes)]
-        raise ValueError(
-            f"{GRADES} must name all classes from the lowest to the highest, found {texts[0]} for the "
-            f"classes {texts[1]}"
-        )
+        found, wanted = (names_text(list(map(str, names))) for names in (grades, classes))
+        problem = f"{GRADES} must name all classes from the lowest to the highest, found {found}"
+        raise ValueError(f"{problem} for the classes {wanted}")
     return [grades.index(label) for label in classes]
 
 
@@ -371,10 +362,8 @@ def _matrices(rows: NDArray, d: int, what: str) -> NDArray:
     if rows.shape[1] == d * d:
         return rows.reshape(len(rows), d, d)
     if rows.shape[1] != d * (d + 1) // 2:
-        raise ValueError(
-            f"{what} takes {d * d} columns, the entries of a matrix row by row, or {d * (d + 1) // 2} for "
-            f"its lower triangle, found {rows.shape[1]}"
-        )
+        triangle = f"{d * (d + 1) // 2} for its lower triangle"
+        raise ValueError(f"{what} takes {d * d} columns of a matrix, or {triangle}, found {rows.shape[1]}")
     low = np.tril_indices(d)
     matrices = np.empty((len(rows), d, d), dtype=rows.dtype)
     matrices[:, low[0], low[1]] = matrices[:, low[1], low[0]] = rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,10 +109,10 @@ def guess_roles(frame: object, target: str | Sequence[str] | None = None) -> Gue
             "probs=['no', 'yes'] or samples='s0:s99'"
         )
     if len(readings) > 1:
-        choices = " or ".join(f"[{reading.words()}]" for _, reading in readings[:4])
-        more = f" or {len(readings) - 4} more" if len(readings) > 4 else ""
-        example = _argument(readings[0][0])
-        raise ValueError(f"the columns can be read as {choices}{more}; say which, e.g. {example}")
+        choices = " or ".join(f"[{reading.words()}]" for _, reading in readings)
+        ((keyword, value),) = readings[0][0].items()
+        example = f"{keyword}={reprlib.repr(value)}"
+        raise ValueError(f"the columns can be read as {choices}; say which, e.g. {example}")
     roles, reading = readings[0]
     if numbers := [name for name in reading.columns if not table.holds_lists(name)]:
         table.numbers_or_nan(numbers)
@@ -131,17 +131,12 @@ def target_columns(table: Table) -> str | tuple[str, ...]:
     numbered = [name for name in table.names if re.fullmatch(_NUMBERED, name.lower())]
     if len(numbered) > 1 and len({name.rstrip("0123456789") for name in numbered}) == 1:
         return tuple(numbered)
-    likely = next((name for name in table.names if _LIKELY & set(re.split(r"[^a-z]+", name.lower()))), None)
+    likely = [name for name in table.names if _LIKELY & set(re.split(r"[^a-z]+", name.lower()))]
+    example = f"{likely[0]!r}, if it is that one" if likely else ""
     raise ValueError(
         f"no column is called {', '.join(TARGETS[:-1])} or {TARGETS[-1]}; the columns are "
-        f"{names_text(table.names, 12)}; say which holds the targets with target="
-        + ("" if likely is None else f"{likely!r}, if it is that one")
+        f"{names_text(table.names, 12)}; say which holds the targets with target={example}"
     )
-
-
-def _argument(roles: Mapping[str, Any]) -> str:
-    ((keyword, value),) = roles.items()
-    return f"{keyword}={reprlib.repr(value)}"
 
 
 # -- by names ------------------------------------------------------------------------------------------

@@ -98,9 +98,8 @@ def from_pair(pair: tuple[Any, ...]) -> Predictions:
     if len(shape) == 2 and other in ((*shape, shape[1]), (shape[1], shape[1])):
         return wp.MultivariateNormal(mu, sigma)
     raise ValueError(
-        "a tuple (mu, sigma) must have shapes (n,) and (n,), (n, d) and (n, d), or (n, d) and (n, d, d) or "
-        f"(d, d) for means and covariances, found {given[0]} and {given[1]}; nothing is broadcast but "
-        "single numbers and one covariance"
+        "a tuple (mu, sigma) must have shapes (n,) and (n,), (n, d) and (n, d), or (n, d) and (n, d, d), "
+        f"found {given[0]} and {given[1]}; nothing is broadcast but single numbers and one covariance (d, d)"
     )
 
 
