@@ -199,7 +199,7 @@ def label_array(x: Any, name: str) -> Array:
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label is None, or one of the values that do not equal themselves."""
+    """True if a label is None, or a value that does not equal itself."""
     same = label == label
     return label is None or not (isinstance(same, (bool, np.bool_)) and bool(cast("bool", same)))
 
@@ -321,7 +321,7 @@ def positive_number(x: Any, name: str) -> Any:
 
 
 def call_given(function: Callable[..., Any], name: str, *arguments: Any) -> Any:
-    """What a user's function returns; where it does not take these arguments, the error says which one it is.
+    """Call a user's function; if it does not take these arguments, the error names it.
 
     Errors from inside of the function are the user's own and pass.
 
@@ -491,7 +491,7 @@ _IN_PARTITIONS = "wellcal.dask.from_arrays(wc.Normal, loc, scale), or another fa
 
 
 def is_number(x: object) -> bool:
-    """Whether `x` is a plain number, which stands for the same value in every row."""
+    """True if `x` is a plain number, which stands for the same value in every row."""
     numbers = (int, float, np.integer, np.floating)
     return isinstance(x, numbers) and not isinstance(x, (bool, np.timedelta64))
 
@@ -528,7 +528,7 @@ def common_library(*given: object) -> Array | None:
 
 
 def common_library_of(**named: object) -> Array | None:
-    """The same for arguments by name, which an error mentions where two of them are of foreign libraries."""
+    """Return the common library of arguments, whose names an error mentions if two libraries are foreign."""
     for name, x in named.items():
         if not isinstance(x, np.ndarray):
             refuse_elsewhere(x, name, _IN_PARTITIONS)

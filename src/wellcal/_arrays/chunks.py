@@ -1,6 +1,6 @@
 """Work cut into chunks and tiles: one budget for temporary arrays, and one loop over what fits into it.
 
-Whoever makes arrays that grow with the data asks here how much to take at a time. Results do not depend on
+Code that makes arrays that grow with the data asks here how much to take at a time. Results do not depend on
 the sizes beyond the rounding of sums; :func:`limited` makes them small, so that tests see many chunks with
 little data.
 """
@@ -70,7 +70,7 @@ def limited(**limits: int) -> Generator[Budget]:
 
 
 def entries_for(like: Array, on_host: int | None = None) -> int:
-    """Entries of a temporary array beside `like`: `on_host`, or ``budget.work``, where it is not on a device.
+    """Return the entries of a temporary array next to `like`: `on_host` or ``budget.work`` off accelerators.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def in_chunks(n: int, entries: float = 1, *, within: int | None = None, multiple
 def told_chunks(
     n: int, entries: float = 1, *, within: int | None = None, what: str = "cases"
 ) -> Iterator[Chunk]:
-    """The same for work that may take long: whoever listens hears how far it is.
+    """Yield chunks of work that may take long, and report progress.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def told_chunks(
 
 
 def rows_within(entries: float, within: int | None = None) -> int:
-    """How many rows of `entries` numbers the budget holds, at least one.
+    """Return the number of rows of `entries` numbers that the budget holds, at least one.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class Span:
 
     @property
     def index(self) -> Chunk:
-        """As a slice."""
+        """Slice of the cases."""
         return slice(self.start, self.stop)
 
     def numbers(self) -> NDArray:
@@ -221,7 +221,7 @@ def triangle_tiles(start: int, stop: int, height: int, width: int) -> Iterator[t
 
 
 def pairs_above(rows: Span, columns: Span) -> NDArray:
-    """Where i < j in a tile: ``(len(rows), len(columns))``, not to be written to.
+    """Return the mask i < j of a tile, ``(len(rows), len(columns))``, read-only.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def pairs_above(rows: Span, columns: Span) -> NDArray:
 
 @lru_cache(maxsize=8)
 def above_diagonal(height: int, width: int, shift: int = 0) -> NDArray:
-    """Where i < j + shift: the same for all tiles that lie alike on the diagonal."""
+    """Return the mask i < j + shift, shared by all tiles that lie alike on the diagonal."""
     above = np.less.outer(np.arange(height), np.arange(shift, shift + width))
     above.flags.writeable = False
     return above

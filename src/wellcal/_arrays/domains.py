@@ -26,8 +26,6 @@ class Domain:
         What to do about them.
     discrete
         Whether its members are isolated, so that a distribution on them has probabilities and no density.
-    ends
-        The finite ends of an interval that is all of the domain; what has ends is checked by two numbers.
 
     Examples
     --------
@@ -43,7 +41,6 @@ class Domain:
     problem: str = ""
     remedy: str = "check the model's output"
     discrete: bool = False
-    ends: tuple[float, float] | None = None
 
     def check(self, array: Array, name: str, remedy: str = "") -> None:
         """Reject an array with an entry outside, naming the first bad row."""
@@ -107,7 +104,6 @@ unit_interval = Domain(
     lambda x: (x >= 0) & (x <= 1),
     "must lie in [0, 1]",
     "check its values and units",
-    ends=(0.0, 1.0),
 )
 whole_numbers = Domain(
     "counts", _whole, "must be a non-negative whole number", "counts are 0, 1, 2, ...", discrete=True

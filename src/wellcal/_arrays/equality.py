@@ -1,4 +1,4 @@
-"""Equality by value, for things that hold arrays: it never raises, and goes with a hash or none."""
+"""Equality by value for objects that hold arrays: it never raises, and is consistent with the hash."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wellcal._arrays.namespaces import is_array, is_traced, to_numpy
 
 
 class ByValue:
-    """A dataclass whose instances are equal where their fields are, arrays of any library included.
+    """Dataclass whose instances are equal if their fields are, arrays of any library included.
 
-    What dataclasses come with asks an array whether it is true, which an array of several numbers answers
-    with an error. Arrays may change, so that what holds one has no hash: asking for it is an error that says
-    so. A class that has an ``__eq__`` of its own keeps it.
+    The ``__eq__`` of dataclasses asks an array for its truth, which is an error for several numbers. Arrays
+    may change, so that an instance that holds one has no hash: asking for it is an error that says so. A
+    class that has an ``__eq__`` of its own keeps it.
 
     Examples
     --------
@@ -62,9 +62,9 @@ class ByValue:
 
 
 class ByState:
-    """Something that changes: two of one class are equal where what they have come to is, and have no hash.
+    """Mutable object: two of one class are equal if their states are, and have no hash.
 
-    `compared` is what is looked at: plain values that say all of it.
+    `compared` returns the state as plain values.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class ByState:
     """
 
     def compared(self) -> Mapping[str, Any]:
-        """What decides whether two are equal."""
+        """Return the values that decide if two are equal."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
@@ -92,19 +92,19 @@ class ByState:
             return False if is_array(other) else NotImplemented
         try:
             return same(self.compared(), cast("ByState", other).compared())
-        except Exception:  # what plain values cannot say is equal to itself alone
+        except Exception:  # a state without plain values is equal to itself alone
             return False
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]  # Python's way of saying that there is none
 
 
 def _has_fields(x: object) -> bool:
-    """Whether the class itself is a dataclass; what a plain one derived from it holds is not known."""
+    """True if the class itself is a dataclass; a plain class derived from one may hold more."""
     return "__dataclass_fields__" in vars(type(x))
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are equal. NaN is equal to itself, an array without dimensions to its number.
+    """True if two values are equal. NaN is equal to itself, an array without dimensions to its number.
 
     Values that cannot be looked at, as under ``jax.jit``, are equal where they are the same object.
 
@@ -131,7 +131,7 @@ def same(a: Any, b: Any) -> bool:
         return True
     try:
         return bool(a == b)
-    except Exception:  # an object of somebody else's, whose answer is not for us to know
+    except Exception:  # a foreign object whose comparison fails
         return False
 
 

@@ -19,7 +19,6 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-_HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 _CANNOT_LOCK = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _BETWEEN_TRIES = 0.05  # seconds
 
@@ -97,8 +96,8 @@ def naming(path: str | os.PathLike[str]) -> Generator[None]:
     except OSError as error:
         if error.errno is None:
             raise
-        told = error.strerror if error.errno != errno.ENOENT else no_folder(path) or error.strerror
-        raise OSError(error.errno, told, os.fspath(path)) from error
+        missing = no_folder(path) if error.errno == errno.ENOENT else ""
+        raise OSError(error.errno, missing or error.strerror, os.fspath(path)) from error
 
 
 def no_folder(path: str | os.PathLike[str]) -> str:
@@ -191,9 +190,9 @@ def _lock(handle: int) -> bool:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
     except OSError as error:
-        if error.errno in _HELD:
-            return False
         if error.errno not in _CANNOT_LOCK:
             raise
         message = "this file system has no locks: see that no other process writes the same file"

@@ -47,13 +47,10 @@ def count_quantile(
             high[some[yes]], low[some[~yes]] = k[yes], k[~yes]
             some = some[~yes] if upwards else some[yes & (k > 0.0)]
             step *= 2.0
-    some = np.flatnonzero(high - low > 1.0)
-    while len(some):
+    while len(some := np.flatnonzero(high - low > np.maximum(1.0, 1e-15 * high))):
         middle = np.floor(0.5 * (low[some] + high[some]))
         yes = reaches(middle, some)
         high[some[yes]], low[some[~yes]] = middle[yes], middle[~yes]
-        gap = high[some] - low[some]
-        some = some[(gap > 1.0) & (gap > 1e-15 * high[some])]
     found = np.where(usable, high, np.where(level == 1, np.inf, np.nan))
     return found.reshape(shape)
 
@@ -125,7 +122,7 @@ def bisect_quantile(
 
 
 def _divided(low: NDArray, high: NDArray, middle: NDArray, at_low: NDArray, at_high: NDArray) -> NDArray:
-    """Where a line through the ends of a bracket meets the level, a little off the ends."""
+    """Return the point where a line through the ends of a bracket meets the level, a little off the ends."""
     gap, rise = high - low, at_high - at_low
     with np.errstate(all="ignore"):
         margin = np.minimum(0.5 * gap, _MARGIN * np.maximum(np.abs(middle), gap / rise))

@@ -41,7 +41,7 @@ _seen_jax_hooks: list[Callable[[], None]] = []
 
 
 def _tensor_type() -> Any:
-    """The type of plain tensors, or None where nobody has imported PyTorch."""
+    """Return the type of plain tensors, or None if PyTorch is not imported."""
     return getattr(sys.modules.get("torch"), "Tensor", None)
 
 
@@ -51,7 +51,7 @@ def _torch_namespace() -> Namespace:
 
 
 def is_array(x: object) -> bool:
-    """Whether `x` is an array of a supported library (a list or a scalar is not)."""
+    """True if `x` is an array of a supported library (a list or a scalar is not)."""
     if isinstance(x, np.ndarray) or type(x) is _tensor_type():
         return True
     # Annotations of array_api_compat leave type parameters open.
@@ -63,7 +63,7 @@ def is_array(x: object) -> bool:
 
 
 def attribute(x: object, name: str, default: Any = None) -> Any:
-    """An attribute of somebody else's object; `default` where it has none, or fails while it is asked.
+    """Return an attribute of a foreign object; `default` if it has none, or fails while it is asked.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def attribute(x: object, name: str, default: Any = None) -> Any:
 
 
 def has(x: object, name: str) -> bool:
-    """Whether somebody else's object has an attribute, and says so without failing."""
+    """True if a foreign object has an attribute, and does not fail when it is asked."""
     return attribute(x, name, _ABSENT) is not _ABSENT
 
 
@@ -116,7 +116,7 @@ def namespace(*arrays: object) -> Namespace:
 
 
 def run_jax_hooks() -> None:
-    """What waits for JAX to be in use, once."""
+    """Run the hooks that wait for JAX to be in use, once."""
     while _seen_jax_hooks:
         _seen_jax_hooks.pop()()
 
@@ -127,22 +127,22 @@ def on_first_jax_array(hook: Callable[[], None]) -> None:
 
 
 def is_numpy(xp: Namespace) -> bool:
-    """Whether `xp` is NumPy's namespace."""
+    """True if `xp` is NumPy's namespace."""
     return xp is _numpy_namespace or bool(compat.is_numpy_namespace(xp))
 
 
 def is_torch(xp: Namespace) -> bool:
-    """Whether `xp` is PyTorch's namespace."""
+    """True if `xp` is PyTorch's namespace."""
     return bool(compat.is_torch_namespace(xp))
 
 
 def is_jax(xp: Namespace) -> bool:
-    """Whether `xp` is JAX's namespace."""
+    """True if `xp` is JAX's namespace."""
     return bool(compat.is_jax_namespace(xp))
 
 
 def is_tensor(x: object) -> bool:
-    """Whether `x` is an array of PyTorch.
+    """True if `x` is an array of PyTorch.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def device_of(x: Array) -> Any:
 
 
 def is_on_accelerator(x: object) -> bool:
-    """Whether `x` is a tensor of PyTorch on a device of its own, such as a graphics card.
+    """True if `x` is a tensor of PyTorch on a device of its own, such as a graphics card.
 
     Examples
     --------
@@ -168,14 +168,11 @@ def is_on_accelerator(x: object) -> bool:
     >>> is_on_accelerator(np.ones(1)), is_on_accelerator(torch.ones(1)), is_on_accelerator(1.0)
     (False, False, False)
     """
-    if not is_tensor(x):
-        return False
-    tensor: Any = x
-    return tensor.device.type != "cpu"
+    return is_tensor(x) and cast("Any", x).device.type != "cpu"
 
 
 def is_traced(*arrays: object) -> bool:
-    """Whether any of `arrays` is abstract, as inside ``jax.jit``: its values cannot be looked at."""
+    """True if any of `arrays` is abstract, as inside ``jax.jit``: its values are unknown."""
     jax = sys.modules.get("jax")
     return jax is not None and any(isinstance(a, jax.core.Tracer) for a in arrays)
 
@@ -305,7 +302,7 @@ def float64(xp: Namespace) -> Any:
 
 
 def is_floating(x: Array) -> bool:
-    """Whether `x` holds real floating-point numbers."""
+    """True if `x` holds real floating-point numbers."""
     if type(x) is np.ndarray:
         return x.dtype.kind == "f"
     return bool(namespace(x).isdtype(x.dtype, "real floating"))
@@ -384,10 +381,10 @@ def shown(x: Any) -> str:
 
 
 def taker_of(*given: object) -> Callable[..., Any] | None:
-    """Who computes with these objects in the place of this package's functions; None where nobody does.
+    """Return the function that computes with these objects instead of this package; None if there is none.
 
     An object takes over by a method ``__wellcal_function__(name, arguments, options)`` of its class, which
-    is told the name of the public function and what that was called with. Tuples are looked into.
+    gets the name of the public function and its arguments. Tuples are searched.
 
     Examples
     --------
@@ -423,16 +420,16 @@ def _mark_of(kind: type) -> str | None:
 
 
 def _is_elsewhere(one: object, mark: str) -> bool:
-    """Whether an object of a class with a mark holds what the mark stands for.
+    """True if an object of a class with a mark holds a Dask collection.
 
-    Others (xarray's arrays are such) have the mark for the case that they hold something of Dask's, and
-    it says None where they do not. Dask's own are not asked: that may build a whole graph.
+    Arrays of xarray have the mark in any case, and it returns None if they hold none. Dask's own are not
+    asked: that may build a whole graph.
     """
     return type(one).__module__.partition(".")[0] == "dask" or getattr(one, mark)() is not None
 
 
 def handed_over(function: Function) -> Function:
-    """Decorator of a public function: objects that take over are asked in its place (:func:`taker_of`)."""
+    """Decorate a public function so that objects that take over compute in its place (:func:`taker_of`)."""
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
@@ -445,7 +442,7 @@ def handed_over(function: Function) -> Function:
 
 
 def refuse_elsewhere(given: object, name: str, remedy: str = "") -> None:
-    """Refuse an object that is not in memory where nobody takes over."""
+    """Refuse an object that is not in memory."""
     if taker_of(given) is not None:
         advice = remedy or (
             "this needs cases in memory: sample some (sample_cases of wellcal.dask), or compute() what fits"

@@ -159,10 +159,10 @@ def following(progress: Progress | None) -> Generator[Progress]:
 
     Examples
     --------
-    >>> told = []
-    >>> with following(as_progress(lambda *steps: told.append(steps))):
+    >>> steps = []
+    >>> with following(as_progress(lambda *step: steps.append(step))):
     ...     reporter()("pairs", 3, 3)
-    >>> told
+    >>> steps
     [('pairs', 3, 3)]
     """
     outer = _current.get()

@@ -1,7 +1,7 @@
-"""Errors about single rows, which carry them: whoever knows where the rows are from says it in their place.
+"""Errors about single rows, which carry the row numbers, the argument and the remedy.
 
-A reader of files counts rows as the file does, and somebody who knows better what to do gives another remedy,
-without taking a sentence to pieces.
+A reader of files counts rows as the file does, and a caller that knows a better remedy gives it, without
+taking a sentence to pieces.
 """
 
 from __future__ import annotations
@@ -77,13 +77,13 @@ class RowError(ValueError):
         return "".join(pieces) + (f"; {self.remedy}" if self.remedy else "")
 
     def counted(self, number: Callable[[int], int]) -> Self:
-        """The same error about the same rows, which are counted in another way."""
+        """Return the error with its rows counted in another way."""
         return self._like(
             tuple(Row(number(part.number)) if isinstance(part, Row) else part for part in self.args)
         )
 
     def retold(self, before: str, remedy: str) -> Self:
-        """The same error with words before it, and another remedy."""
+        """Return the error with words before it, and another remedy."""
         return self._like((before, *self.args), remedy=remedy)
 
     def _like(self, parts: tuple[Any, ...], **changed: Any) -> Self:

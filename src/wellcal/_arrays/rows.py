@@ -25,7 +25,7 @@ NODE: Any = tuple
 
 
 def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
-    """The same tree with `function` applied to every array.
+    """Apply `function` to every array of a tree.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def map_rows(function: Callable[[Array], Array], rows: Rows) -> Rows:
 
 
 def once_each(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """The same function, which gives the result that it gave for an array that follows itself in a tree.
+    """Wrap a function so that it returns its last result for an array that follows itself in a tree.
 
     A case that has one variance in all coordinates has it in one array, and keeps it so.
 
@@ -66,14 +66,14 @@ def once_each(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 
 def slice_rows(rows: Rows, index: Any) -> Rows:
-    """The same rows for some of the cases: a slice, or integer positions."""
+    """Select cases of a tree by a slice or by integer positions."""
     if isinstance(index, slice):
         return map_rows(once_each(lambda array: array[index, ...]), rows)
     return map_rows(lambda array: take_rows(array, index), rows)
 
 
 def arrays_of(rows: Rows) -> list[Array]:
-    """All arrays of the tree, in order.
+    """Return all arrays of the tree, in order.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def arrays_of(rows: Rows) -> list[Array]:
 
 
 def with_arrays(rows: Rows, arrays: Sequence[Array]) -> Rows:
-    """The same tree with other arrays, in the order of :func:`arrays_of`."""
+    """Replace the arrays of a tree, in the order of :func:`arrays_of`."""
     rest: Iterator[Array] = iter(arrays)
     return map_rows(lambda _: next(rest), rows)
 
@@ -104,7 +104,7 @@ def first_array(rows: Rows) -> Array:
 
 
 def can_add_at(xp: Namespace) -> bool:
-    """Whether `add_at` works on arrays of `xp`."""
+    """True if `add_at` works on arrays of `xp`."""
     return is_torch(xp) or is_jax(xp)
 
 

@@ -1,4 +1,4 @@
-"""What is stored is checked like input: a schema says which keys there are, and what each may be.
+"""Schemas of stored results, which are checked like input: the keys, and a check for each.
 
 A check is a function of a value and its name, like those of :mod:`wellcal._arrays.checks`: it returns the
 value as it is used, or raises an error with the name in it. A schema is a check of a dictionary.
@@ -79,7 +79,7 @@ class Schema:
 
 
 def checked(check: Check, plain: Any, path: str) -> Any:
-    """What a check returns; what is nested too deeply for it is an error that names the key."""
+    """Return the result of a check; values nested too deeply are an error that names the key."""
     try:
         return check(plain, path)
     except RecursionError:

@@ -1,6 +1,6 @@
 """Generators of random numbers: one rule for all functions that draw any.
 
-The same data and the same call have the same answer: where nobody gives `rng`, all functions take one seed.
+The same data and the same call have the same answer: without `rng` all functions take one seed.
 Two functions that test the same cases then draw the same targets, and cannot contradict each other.
 """
 
@@ -32,7 +32,7 @@ def _is_seed(x: Any) -> bool:
 
 
 def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """A NumPy generator from a seed, a generator (shared, not copied) or None (the default seed).
+    """Return a NumPy generator from a seed, a generator (shared, not copied) or None (the default seed).
 
     Examples
     --------
@@ -43,7 +43,7 @@ def as_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
 
 
 def fresh_generator(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """The same for simulations, in which None means new numbers each time."""
+    """Return a generator for simulations, in which None means new numbers each time."""
     if rng is None or isinstance(rng, _GENERATORS) or _is_seed(rng):
         return np.random.default_rng(rng)
     if isinstance(rng, (list, tuple)) and rng and all(map(_is_seed, cast("list[Any]", rng))):
@@ -55,10 +55,10 @@ def fresh_generator(rng: int | np.random.Generator | None) -> np.random.Generato
 
 
 def generator_aside(rng: int | np.random.Generator | None) -> np.random.Generator:
-    """The same for single numbers that meet the targets one by one, as those that randomise ranks do.
+    """Return a generator for numbers that meet the targets one by one, such as those that randomise ranks.
 
-    Many simulate targets with the seed 0. Numbers of the default seed itself would then be those that the
-    targets were made of, and ranks that are randomised with them would not be uniform.
+    Targets are often simulated with the seed 0. Numbers of the default seed itself would then be those that
+    the targets were made of, and ranks randomised with them would not be uniform.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def generator_aside(rng: int | np.random.Generator | None) -> np.random.Generato
 
 
 def known_seed(rng: object) -> int | None:
-    """The seed that `rng` is, or stands for; None for generators, which know none any more.
+    """Return the seed that `rng` is or stands for; None for generators, whose seed is lost.
 
     Examples
     --------

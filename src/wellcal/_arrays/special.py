@@ -74,7 +74,7 @@ def _at_a_time() -> int:
 
 
 def _in_parts(function: Callable[..., Any], arrays: Sequence[NDArray], shape: tuple[int, ...]) -> NDArray:
-    """The same for many numbers, some at a time: whoever listens hears how far it is."""
+    """Apply a function to many numbers, some at a time, and report progress."""
     axis = int(np.argmax(shape))
     before = (slice(None),) * axis
     parts = [
@@ -97,7 +97,7 @@ def on_numpy(function: Callable[..., Any], *arrays: Array, shape: tuple[int, ...
 
 
 def nowhere(ops: Ops, condition: Array) -> bool:
-    """Whether a branch is not needed, as far as that can be seen: in NumPy it need not be computed then."""
+    """True if NumPy shows that no entry needs a branch, which is then not computed."""
     return is_numpy(ops.xp) and not np.any(condition)
 
 

@@ -1,4 +1,4 @@
-"""Warnings that speak to whoever called the package, from wherever inside it."""
+"""Warnings at the line of the user's code that called the package."""
 
 from __future__ import annotations
 
