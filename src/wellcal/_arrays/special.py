@@ -301,15 +301,22 @@ def table_quantile(values: Array, weights: Array, u: Array) -> Array:
     return xp.where((u >= 0) & (u <= 1), found, xp.nan * xp.ones_like(found))
 
 
+FEW_CLASSES = 8
+"""Classes up to which products with zeros and ones are quicker than a search: for two, 1 ms instead of 11."""
+
+
 def draw_index(probs: Array, rng: np.random.Generator, size: int) -> NDArray:
     """Indices (size, n) drawn from the rows of `probs` (n, C); entries of probability zero never occur."""
     n, classes = (int(k) for k in probs.shape)
     cumulated = np.cumsum(probs, axis=1, dtype=np.float64)
-    rows: NDArray = np.arange(n)
-    # One sorted table of all rows: row i occupies the interval [2 i, 2 i + 1].
-    table = (cumulated + 2.0 * rows[:, None]).ravel()
-    position = rng.random((size, n)) * cumulated[:, -1] + 2.0 * rows
-    found = np.searchsorted(table, position, side="right") - classes * rows
+    level = rng.random((size, n)) * cumulated[:, -1]
+    if classes <= FEW_CLASSES:
+        found = np.sum([level >= cumulated[:, c] for c in range(classes)], axis=0)
+    else:
+        rows: NDArray = np.arange(n)
+        # One sorted table of all rows: row i occupies the interval [2 i, 2 i + 1].
+        table = (cumulated + 2.0 * rows[:, None]).ravel()
+        found = np.searchsorted(table, level + 2.0 * rows, side="right") - classes * rows
     last = classes - 1 - np.argmax(probs[:, ::-1] > 0, axis=1)
     return np.clip(found, 0, last)
 

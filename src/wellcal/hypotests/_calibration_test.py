@@ -91,10 +91,10 @@ def calibration_test(
         of several data sets are combined, and where a simulation repeats it.
     n_resamples
         Resamples, for methods that draw them. A number is what the p-value rests on, no more and no fewer; a
-        warning says how long it takes where that is long. None takes 999, and "auto" fewer where these take
-        longer than a minute; where the targets are beyond all of them, "omnibus", which "auto" takes, draws
-        on for a smaller p-value, up to 99,999. For both, a number to begin with and another to draw on to:
-        ``method=wellcal.hypotests.Omnibus(most_resamples=99_999)``.
+        warning says how long it takes where that is long. None takes 999, and "auto" fewer beyond
+        50,000 cases, 199 at least; where the targets are beyond all of them, "omnibus", which "auto" takes,
+        draws on for a smaller p-value, up to 99,999. For both, a number to begin with and another to draw on
+        to: ``method=wellcal.hypotests.Omnibus(most_resamples=99_999)``.
     block_size
         For "block", "distribution_free" and ``statistic="block"``.
     locations

@@ -38,6 +38,9 @@ JOINT_BUDGET = 5e9
 LINEAR_BUDGET = 3e10
 """Evaluations for exact tests that are linear in the number of cases: about a minute of one core."""
 
+DRAWN_TARGETS = 50_000 * DEFAULT_RESAMPLES
+"""Targets that are drawn unasked: a test of more cases than a report tests takes no longer."""
+
 EVALUATIONS_PER_SECOND = 5e8
 """What a core does, roughly: for a word on how long something takes, and for nothing else."""
 
@@ -125,7 +128,7 @@ def _exact(setup: Setup, wanted: int, insist: bool) -> Choice | None:
         return None if affordable is None else _all_pairs(by_pairs, affordable, JOINT_BUDGET)
     if by_pairs * wanted <= PAIRS_BUDGET:
         return _all_pairs(by_pairs, wanted, PAIRS_BUDGET)
-    affordable = _affordable(linear_cost(setup), LINEAR_BUDGET, wanted, insist)
+    affordable = _affordable(linear_cost(setup), LINEAR_BUDGET, wanted, insist, setup.n_samples)
     if affordable is None:
         return None
     return Choice(
@@ -150,16 +153,18 @@ def _all_pairs(cost: float, n_resamples: int, budget: float) -> Choice:
     )
 
 
-def _affordable(cost: float, budget: float, wanted: int, insist: bool) -> int | None:
-    """Resamples that fit the budget, as many as wanted at most; None where too few do.
+def _affordable(cost: float, budget: float, wanted: int, insist: bool, n: int = 1) -> int | None:
+    """Resamples of n cases that fit the budget, as many as wanted at most; None where too few do.
 
     All that are wanted, with a word on how long it takes, where somebody insists on them.
     """
     if cost * min(wanted, FEWEST_RESAMPLES) > budget:
         return None
-    fitting = int(min(wanted, max(budget // cost, 1)))
-    if not insist or fitting == wanted:
+    fitting = int(min(wanted, max(budget // cost, 1), max(DRAWN_TARGETS // n, FEWEST_RESAMPLES)))
+    if not insist:
         return fitting
+    if cost * wanted <= budget:
+        return wanted
     minutes = cost * wanted / EVALUATIONS_PER_SECOND / 60.0
     advise(
         f"n_resamples={wanted} takes about {minutes:.2g} minutes of one core (progress=True shows how far it "
@@ -184,7 +189,7 @@ def linear_resamples(setup: Setup, n: int) -> int | None:
     None where too few fit the budget.
     """
     cost = linear_cost(setup) / setup.n_samples * n
-    return _affordable(cost, LINEAR_BUDGET, DEFAULT_RESAMPLES, insist=False)
+    return _affordable(cost, LINEAR_BUDGET, DEFAULT_RESAMPLES, False, n)
 
 
 def linear_cost(setup: Setup) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -46,13 +47,18 @@ def chosen(n: int, **options: Any) -> choose.Choice:
         (250, Omnibus(pairs=False), 999),
         (1_000, Omnibus(pairs=False), 999),
         (10_000, Omnibus(pairs=False), 999),
-        (100_000, Omnibus(pairs=False), 999),
+        (50_000, Omnibus(pairs=False), 999),
+        (100_000, Omnibus(pairs=False), 499),
+        (400_000, Omnibus(pairs=False), 199),
     ],
 )
 def test_by_number_of_cases(n: int, method: Any, resamples: int) -> None:
     found = chosen(n)
     assert found.method == method
     assert found.n_resamples == resamples
+    if n > 50_000:
+        with pytest.warns(UserWarning, match="199 are drawn") if n > 300_000 else nullcontext():
+            assert chosen(n, n_resamples=999).n_resamples == 999, "as asked for"
 
 
 def test_too_many_cases_for_exact_tests(monkeypatch: pytest.MonkeyPatch) -> None:

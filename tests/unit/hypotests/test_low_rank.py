@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import wellcal as wc
+from wellcal._arrays import special
+from wellcal._arrays.special import draw_index
+from wellcal.hypotests.resampling import low_rank
 from wellcal.hypotests.resampling.low_rank import low_rank_skce
 from wellcal.hypotests.resampling.statistics import skce_statistic
 from wellcal.hypotests.resampling.targets import target_sets
@@ -148,3 +151,14 @@ def test_vectors_of_many_coordinates_get_more_anchors() -> None:
     sets = sets_of(setup)
     exact, found = skce_statistic(setup)(sets), low_rank_skce(setup)(sets)
     assert np.corrcoef(exact, found)[0, 1] > 0.93
+
+
+def test_few_classes_have_the_sums_and_draws_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 40)
+    setup = make_setup(np.zeros(40, dtype=int), wc.Categorical(probs), n_resamples=19, rng=0)
+    sets = draw_index(probs, np.random.default_rng(1), 6)
+    found = low_rank_skce(setup, everything(setup))(sets)
+    for module in (low_rank, special):
+        monkeypatch.setattr(module, "FEW_CLASSES", 0)
+    assert np.array_equal(draw_index(probs, np.random.default_rng(1), 6), sets)
+    np.testing.assert_allclose(low_rank_skce(setup, everything(setup))(sets), found, rtol=1e-11, atol=1e-13)

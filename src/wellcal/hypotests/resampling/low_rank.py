@@ -22,6 +22,7 @@ from scipy import linalg, sparse
 from wellcal._arrays.chunks import budget, entries_for, in_chunks
 from wellcal._arrays.memo import on_device
 from wellcal._arrays.namespaces import Array, NDArray, concat_rows, device_of, is_numpy, namespace
+from wellcal._arrays.special import FEW_CLASSES
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.hypotests.setup import Setup
 from wellcal.kernels.targets import Delta
@@ -154,11 +155,12 @@ class _AllClasses:
         """Sums over cases for sets of targets ``(r, n)``."""
         p, rows = self.probabilities, np.arange(len(self.probabilities))
         (n, classes), count = p.shape, len(targets)
-        cells = targets + classes * np.arange(count)[:, None]
-        columns = np.broadcast_to(rows, targets.shape)
-        found = sparse.csr_array(
-            (np.ones(targets.size), (cells.ravel(), columns.ravel())), shape=(count * classes, n)
-        )
+        if classes <= FEW_CLASSES:
+            found = (targets[:, None, :] == np.arange(classes)[:, None]).reshape(-1, n).astype(np.float64)
+        else:
+            cells = targets + classes * np.arange(count)[:, None]
+            places = cells.ravel(), np.broadcast_to(rows, targets.shape).ravel()
+            found = sparse.csr_array((np.ones(targets.size), places), shape=(count * classes, n))
         sums = (found @ self.of_predictions).reshape(count, *self.expected.shape) - self.expected
         own = (1.0 - 2.0 * p[rows, targets] + self.squares) @ self.lengths
         return FeatureSums(np.swapaxes(sums, 0, 1), own)
