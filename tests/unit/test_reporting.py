@@ -637,6 +637,28 @@ def test_of_many_cases_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     assert [one.test.n_samples for one in parts.best.segments.segments if one.test] == [30, 30]
 
 
+def test_frequencies_and_slopes_are_those_of_all_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the test looks at a part of them: they are what the test of all cases says."""
+    monkeypatch.setattr(PLAN, "TESTED", 600)
+    rng = np.random.default_rng(2)
+    p = rng.uniform(0.2, 0.8, 2000)
+    often = (rng.random(2000) < p + 0.15).astype(int)
+    y, mu = rng.normal(size=2000), 0.5 * np.ones(2000)
+    draws = rng.normal(1.0, 1.0, (2000, 6))
+    for targets, pred in ((often, wc.Bernoulli(p)), (y, wc.Normal(mu, 0.7)), (y, wc.Samples(draws))):
+        found = wc.report(targets, pred, n_resamples=199, rng=0).best.test
+        every = wc.calibration_test(targets, pred, n_resamples=199, rng=0)
+        assert found.n_samples == 600
+        sizes = {one.kind: (one.size, one.interval) for one in every.findings}
+        told = {one.kind: (one.size, one.interval) for one in found.findings}
+        assert told == {kind: sizes[kind] for kind in told}
+        assert told
+    found = wc.report(often, wc.Bernoulli(p), n_resamples=199, rng=0).best
+    (first, *_) = found.findings
+    assert first.size == pytest.approx(often.mean(), abs=1e-12)
+    assert f"{100 * often.mean():.0f}%" in found.verdict
+
+
 # -- the same for a seed, and bad input -----------------------------------------------------------------
 
 

@@ -244,11 +244,8 @@ def make_setup(
     checked, given = check_inputs(y, pred)
     given.check_judged(checked)
     targets = to_numpy(checked).copy()  # what is asked of a result later must not follow the array of a user
-    predictions = batch = numpy_batch(given)
-    draws: int | None = None
-    if pool and isinstance(predictions, Samples) and predictions.kind == "draws":
-        draws = int(predictions.values.shape[1])
-        predictions = pool_draws(targets, predictions)
+    batch = numpy_batch(given)
+    predictions, draws = with_targets(targets, batch) if pool else (batch, None)
     chosen = default_kernel(predictions, expectations=expectations) if kernel is None else kernel
     # h has two deviations in it.
     scaled = chosen if draws is None else stretch(draws) ** 2 * check_pair_kernel(chosen)
@@ -273,6 +270,21 @@ def make_setup(
         place=_place(given, predictions, targets),
         seed=known_seed(rng),
     )
+
+
+def with_targets(targets: NDArray, predictions: Predictions) -> tuple[Predictions, int | None]:
+    """Pool draws with their target, and return how many draws there were; other predictions stay as they are.
+
+    Examples
+    --------
+    >>> import wellcal as wc
+    >>> pooled, draws = with_targets(np.zeros(2), wc.Samples(np.ones((2, 3))))
+    >>> pooled.values.shape, draws
+    ((2, 4), 3)
+    """
+    if not (isinstance(predictions, Samples) and predictions.kind == "draws"):
+        return predictions, None
+    return pool_draws(targets, predictions), int(predictions.values.shape[1])
 
 
 def _place(given: Predictions, predictions: Predictions, targets: NDArray) -> Array:

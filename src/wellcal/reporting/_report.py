@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.checks import flag
-from wellcal._arrays.namespaces import NDArray
+from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.progress import Listener, Stages, reported
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.seeds import as_generator, known_seed
@@ -18,9 +18,12 @@ from wellcal.comparison.models import prepare_models
 from wellcal.comparison.result import names_in_words
 from wellcal.comparison.several import compare_several
 from wellcal.hypotests import calibration_test
+from wellcal.hypotests.findings.families import findings_about
 from wellcal.hypotests.findings.finding import LEVEL
-from wellcal.hypotests.findings.reasons import ALPHA
+from wellcal.hypotests.findings.reasons import ALPHA, Seen
 from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.setup import numpy_batch, with_targets
+from wellcal.predictions.base import check_inputs
 from wellcal.predictions.target_leakage import without_targets
 from wellcal.reporting.choosing import CITATION, choices_of, today
 from wellcal.reporting.data import DRAWN, Data, ModelData, at_most, family_in_words, gathered
@@ -111,10 +114,10 @@ def report(
     -----
     The cost is bounded: tests look at 50,000 cases at most (20,000 in clusters), shared among models; the
     search for groups, comparisons, the tests of recalibrated predictions and of a segment at 5,000, fewer for
-    many models or segments. `sampled` says what looked at a part of the cases. Scores, coverage and
-    calibration of quantiles look at all of them, and so do recalibration where a likelihood chooses the
-    temperature, and the numbers that are told of groups: those that were found in a part of the cases, and do
-    not stand out in all of them, are left out.
+    many models or segments. `sampled` says what looked at a part of the cases. Sizes and frequencies in
+    findings, scores, coverage and calibration of quantiles look at all of them, and so do recalibration where
+    a likelihood chooses the temperature, and the numbers that are told of groups: those that were found in a
+    part of the cases, and do not stand out in all of them, are left out.
 
     Examples
     --------
@@ -252,8 +255,8 @@ class _Plan:
         said: list[str] = []
         if self.rows is not None:
             said.append(
-                f"The calibration test, and the size of the error, are those of {len(self.rows):,} of {n:,} "
-                f"cases, drawn at random; scores, coverage and quantiles are those of all."
+                f"The p-value, and the size of the error, are those of {len(self.rows):,} of {n:,} cases, "
+                f"drawn at random; findings, scores, coverage and quantiles are those of all."
             )
         groups = any(model.witness is not None for model in models)  # looked for where an error is found
         what = ["the search for groups"] if groups else []
@@ -274,7 +277,7 @@ class _Plan:
     def test(self, model: ModelData) -> TestResult:
         some = model.some(self.rows)
         with self.stages.part(TEST):
-            return calibration_test(
+            found = calibration_test(
                 some.targets,
                 some.predictions,
                 rng=self.seed,
@@ -282,6 +285,13 @@ class _Plan:
                 keep_null=True,
                 groups=some.clusters,
             )
+        if self.rows is not None:  # sizes and frequencies are those of all cases
+            checked, predictions = check_inputs(model.targets, model.predictions)
+            targets = to_numpy(checked)
+            pooled, draws = with_targets(targets, numpy_batch(predictions))
+            seen = Seen(targets, pooled, draws is not None, model.clusters)
+            found.__dict__["findings"] = findings_about(seen, found.pvalue, found.provenance)
+        return found
 
     def compared(self, tests: dict[str, TestResult]) -> Comparisons:
         """All models, with the tests that were made of them."""

@@ -46,11 +46,21 @@ def findings_of(
     begins with "perhaps". `provenance` of the test has p-values of its parts: those that are its reason are
     looked at more closely.
     """
+    seen = Seen(setup.targets, setup.predictions, setup.pooled is not None, setup.groups)
+    return findings_about(seen, pvalue, {} if provenance is None else provenance)
+
+
+def findings_about(seen: Seen, pvalue: float, provenance: Mapping[str, Any]) -> FindingsLater | tuple[()]:
+    """Return findings about cases, once somebody asks, with p-value and provenance of a test of some of them.
+
+    >>> import wellcal as wc
+    >>> seen = Seen(np.zeros(3), wc.Normal(np.zeros(3), 1.0), False)
+    >>> findings_about(seen, 0.5, {})
+    ()
+    """
     if not pvalue <= ALPHA:
         return ()
-    reasons = reasons_in({} if provenance is None else provenance)
-    pooled = setup.pooled is not None
-    return FindingsLater(setup.targets, setup.predictions, pooled, pvalue, setup.groups, reasons)
+    return FindingsLater(*seen[:3], pvalue, seen.groups, reasons_in(provenance))
 
 
 @dataclass(frozen=True, eq=False)
