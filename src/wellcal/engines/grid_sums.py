@@ -29,9 +29,10 @@ CELLS = 1 << 18
 
 _MOST, _FOR_A_CASE = 1 << 21, 16  # nodes, where too many points would be off the window
 _COARSEST = 20  # nodes in a length scale
-_SPARED = 4.0  # times fewer nodes than there might be in a length scale, or a narrow window: few gain little
+_SPARED = 4.0  # times fewer nodes than there might be in a length scale: more gain little
 _FAR = 16.0  # of the exponent: points off the window meet those within exp(-16) = 1e-7
 _LOOKED_AT = 10_000  # points that stand for all of them in choices
+_FEW = 1000  # cases that meet directly
 _DIRECT, _TOO_MANY = 100, 10_000  # pairs off the window for each case: quicker than a wider grid; than tiles
 _CROWDED, _FEW_CELLS = 0.01, 64  # share of the cases in a cell that makes a cluster, and cells of one
 _DEEPEST, _IN_A_CLUSTER = 4, 1 << 16  # grids within grids, and their nodes
@@ -79,7 +80,7 @@ class Grid(KernelSum):
         """Lay a grid, with one half as fine; `low` tells the array library and the device."""
         xp, fft = namespace(low), _fft(low)
         place: Any = {} if is_numpy(xp) else {"dtype": low.dtype, "device": low.device}
-        period = tuple(scipy.fft.next_fast_len(2 * size - 1, real=True) for size in shape)
+        period: Any = tuple(scipy.fft.next_fast_len(2 * size - 1, real=True) for size in shape)
         x, y = (fft.fftfreq(count, **place) * (count * step) for count in period)
         spectrum = fft.rfftn(kernel(x[:, None] ** 2 + y**2)).real
         for waves in (fft.fftfreq(period[0], **place)[:, None], fft.rfftfreq(period[1], **place)):
@@ -202,12 +203,15 @@ def sum_on_grid(points: Array, phi: Array, kernel: DecayKernel, *, cells: int = 
     True
     """
     xp, n = namespace(phi), len(points)
+    far = kernel.lengthscale * _FAR ** (1.0 / kernel.power)
+    if n <= _FEW:
+        return PairSum(_direct(points, phi, kernel, xp.ones_like(points[:, 0]) > 0.0, far), 0.0)
     if points.shape[1] == 1:
         points = xp.concat([points, xp.zeros_like(points)], axis=1)
     some = to_numpy(_some(points))
     centre = np.median(some, axis=0)
     spread = xp.abs(points - from_numpy(centre, points))
-    far, most = kernel.lengthscale * _FAR ** (1.0 / kernel.power), min(_MOST, max(cells, _FOR_A_CASE * n))
+    most = min(_MOST, max(cells, _FOR_A_CASE * n))
     while True:
         reach = to_numpy(xp.max(spread, axis=0)) * (1.0 + 1e-9) + 1e-300
         if _nodes(reach, kernel.lengthscale / _COARSEST) <= cells:
@@ -261,7 +265,7 @@ def _on_a_grid(
 ) -> PairSum:
     """Sum on a grid of so many nodes that covers all points, and again over tied and crowded points."""
     xp = namespace(phi)
-    step = _SPARED / math.sqrt(cells) * min(kernel.lengthscale, 2.0 * float(reach.max()))
+    step = min(_SPARED * kernel.lengthscale, 2.0 * float(reach.max())) / math.sqrt(cells)
     while _nodes(reach, step) > cells:
         step *= 1.05
     m, n = (2 * int(r / step) + 3 for r in reach)

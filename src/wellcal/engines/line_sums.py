@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Sorted(NamedTuple):
 
     order: NDArray
     x: NDArray
-    phi: NDArray | None = None
+    phi: Any = None
 
 
 @dataclass(frozen=True)

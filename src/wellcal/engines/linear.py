@@ -168,7 +168,8 @@ class Linear(Tiled):
             parts = [term.sum(way) for term, way in zip(terms, level, strict=True)]
             if any(part is None for part in parts):
                 break
-            rows, bias = (sum(values) for values in zip(*cast("list[PairSum]", parts), strict=True))
+            sums = cast("list[PairSum]", parts)
+            rows, bias = np.sum([part.rows for part in sums], axis=0), sum(part.bias for part in sums)
             found = _Found(rows, said | {"sums": ", ".join(dict.fromkeys(way.how for way in level))})
             goal = self.tolerance * min(way.goal for way in level)
             if goal == math.inf:

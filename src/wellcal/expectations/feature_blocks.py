@@ -39,27 +39,18 @@ class FeatureBlocks:
     ----------
     rows
         The measures.
-    members
-        For each Gaussian kernel its root factor and length scale, where its columns are counted from, and the
-        cases that reach each block, by its number.
+    blocks
+        For each block the cases that reach it, the root factor of its kernel, and its columns.
     """
 
     rows: Measure
-    members: list[tuple[float, float, float, dict[int, NDArray]]]
-
-    def __len__(self) -> int:
-        return sum(len(blocks) for *_, blocks in self.members)
+    blocks: list[tuple[NDArray, float, FeatureGrid]]
 
     def __iter__(self) -> Iterator[tuple[NDArray, NDArray]]:
         """Yield positions of cases, and their features in a block."""
-        for root, lengthscale, origin, blocks in self.members:
-            columns = np.arange(_COLUMNS) - 0.5 * _COLUMNS
-            for number, cases in blocks.items():
-                # Centres are counted from within the block: what is small is rounded less.
-                middle = origin + (number + 0.5) * _COLUMNS * step_of(lengthscale)
-                grid = FeatureGrid(lengthscale, (columns * step_of(lengthscale),), (middle,))
-                own: Measure = slice_rows(self.rows, cases)
-                yield cases, np.asarray(features_on([(root, grid)], own, slice(0, len(cases))))
+        for cases, root, grid in self.blocks:
+            own: Measure = slice_rows(self.rows, cases)
+            yield cases, np.asarray(features_on([(root, grid)], own, slice(0, len(cases))))
 
 
 def blocks_of_features(form: Form, rows: Measure) -> FeatureBlocks | None:
@@ -82,15 +73,19 @@ def blocks_of_features(form: Form, rows: Measure) -> FeatureBlocks | None:
     )
     if summands is None or not {part.kind for part in rows} <= {Points, Normals, Laplaces}:
         return None
-    members: list[tuple[float, float, float, dict[int, NDArray]]] = []
+    blocks: list[tuple[NDArray, float, FeatureGrid]] = []
     for factor, kernel in summands:
         lengthscale = float(cast("float", kernel.lengthscale))
         origin = float(np.median(np.asarray(cast("Any", rows[0].element).x[0])))
-        blocks = _members(rows, lengthscale, origin)
-        if blocks is None:
+        members = _members(rows, lengthscale, origin)
+        if members is None:
             return None
-        members.append((math.sqrt(factor), lengthscale, origin, blocks))
-    return FeatureBlocks(rows, members)
+        columns = (np.arange(_COLUMNS) - 0.5 * _COLUMNS) * step_of(lengthscale)
+        for number, cases in members.items():
+            # Centres are counted from within the block: what is small is rounded less.
+            middle = origin + (number + 0.5) * _COLUMNS * step_of(lengthscale)
+            blocks.append((cases, math.sqrt(factor), FeatureGrid(lengthscale, (columns,), (middle,))))
+    return FeatureBlocks(rows, blocks)
 
 
 def _members(rows: Measure, lengthscale: float, origin: float) -> dict[int, NDArray] | None:
