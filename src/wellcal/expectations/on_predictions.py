@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,10 +59,6 @@ class ExpDistanceForm(_FunctionOfDistance):
             return self._by_products(a, b)
         return super().__call__(ops, a, b)
 
-    @property
-    def _rate(self) -> Any:
-        return -(self.lengthscale**-self.power)
-
     def _has_products(self) -> bool:
         """Whether exponents are products of coordinates, once squared norms are among these."""
         inner = self.inner
@@ -85,14 +81,14 @@ class ExpDistanceForm(_FunctionOfDistance):
         return np.exp(product, out=product)
 
     def value(self, ops: Ops, raised: Array) -> Array:
-        """The kernel at a distance."""
-        rate = self._rate
+        """Return the kernel at a distance."""
+        rate = -(self.lengthscale**-self.power)
         exponent = self.power / self.inner.degree
         if exponent != 1.0:
             raised = ops.power(raised, exponent)
-        scaled = raised * rate
         if not is_numpy(ops.xp):
-            return ops.exp(scaled)
+            return ops.exp(raised * rate)
+        scaled = np.multiply(raised, rate, out=raised if exponent != 1.0 else None)
         return np.exp(scaled, out=scaled)
 
 

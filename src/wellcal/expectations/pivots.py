@@ -22,7 +22,7 @@ _ROUNDING = 1e-13  # squared distance from the span at which it is complete
 _NEGLIGIBLE = 1e-9  # weight of an atom, times its squared distance from the span, that changes no result
 _MOST = 800  # points that span it, at most
 _CANDIDATES = 2048
-_LOOKED_AT = 16_384  # atoms, with all targets, that must lie in the span
+_LOOKED_AT = 4096  # atoms, with all targets, that must lie in the span
 _ROUNDS = 4
 
 
