@@ -32,10 +32,10 @@ from wellcal.engines import Engine, Support
 from wellcal.engines import register_engine as engine
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.atoms import LOWERINGS, Atoms
-from wellcal.expectations.decompose import Components, elementary
 from wellcal.expectations.distances import Context, PreparedDistance, embedded
 from wellcal.expectations.rules.elements import FullNormals, Laplaces, Normals, Points, Poissons
 from wellcal.expectations.rules.elements import rule as closed_form
+from wellcal.expectations.signed_measures import Components, elementary
 from wellcal.hypotests import Method, Outcome, Setup, monte_carlo_pvalue, target_sets
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.metrics import DISTANCES, Metric

@@ -16,8 +16,8 @@ from scipy import stats
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations.decompose import components_of
 from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, choose
+from wellcal.expectations.signed_measures import components_of
 
 Profile = Callable[[Any], Any]
 ONE = k.Callable(lambda P, Q: np.ones((len(P), len(Q))), vectorized=True)

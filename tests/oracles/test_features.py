@@ -13,8 +13,8 @@ from scipy import integrate
 import wellcal as wc
 from wellcal import kernels as k
 from wellcal._arrays.chunks import limited
-from wellcal.expectations.decompose import Components, elementary_components, points
 from wellcal.expectations.features import NORM, FeatureGrid, mean_features, needed_features, step_of
+from wellcal.expectations.signed_measures import Components, elementary_components, points
 
 from ..engines.examples import jax_x64
 

@@ -12,7 +12,7 @@ import pytest
 import wellcal as wc
 from wellcal import kernels as k
 from wellcal.expectations.distances import distance
-from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.prediction_kernels import prediction_kernel
 from wellcal.kernels.guarantees import covariances_commute
 from wellcal.problem.defaults import default_kernel
 

@@ -13,7 +13,7 @@ import wellcal as wc
 from wellcal import kernels as k
 from wellcal.expectations.bilinear import matching
 from wellcal.expectations.distances import distance
-from wellcal.expectations.on_predictions import prediction_kernel
+from wellcal.expectations.prediction_kernels import prediction_kernel
 
 
 def distances(metric: k.Metric, predictions: Any) -> np.ndarray:

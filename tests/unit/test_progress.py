@@ -18,7 +18,7 @@ from wellcal._arrays.chunks import Span, limited, triangle_tiles
 from wellcal._arrays.progress import Progress, following, reporter
 from wellcal.cli.bars import Bar
 from wellcal.engines import Tiled
-from wellcal.engines.pieces import Piece
+from wellcal.engines.pair_blocks import Piece
 from wellcal.expectations.features import FeatureGrid, step_of
 from wellcal.expectations.grids import grid_probabilities
 

@@ -15,10 +15,10 @@ from wellcal._arrays.ops import EPSILON, ops_for
 from wellcal._arrays.seeds import as_generator
 from wellcal.conformance.report import Check, LawBrokenError, Report, require, require_close, run
 from wellcal.expectations.bilinear import matching
-from wellcal.expectations.decompose import Side, Targets, is_objects
+from wellcal.expectations.expansion import Notes, plan
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.expectations.plans import Notes, plan
+from wellcal.expectations.prediction_kernels import prediction_kernel
+from wellcal.expectations.signed_measures import Side, Targets, is_objects
 from wellcal.kernels.algebra import Scaled, Sum, Tensor
 from wellcal.kernels.base import Kernel, space_of
 from wellcal.kernels.base import check_kernel as check_kernel_type

@@ -19,7 +19,7 @@ import numpy as np
 from wellcal._arrays.namespaces import Array, stop_gradient
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows, with_arrays
-from wellcal.engines.pieces import PAIRS, Piece
+from wellcal.engines.pair_blocks import PAIRS, Piece
 from wellcal.kernels.base import is_constant
 from wellcal.problem.problem import Problem
 

@@ -13,7 +13,7 @@ from wellcal._arrays.chunks import Chunk, Span, budget, tile_shape, triangle_til
 from wellcal._arrays.namespaces import Array, concat_rows
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, slice_rows
-from wellcal.engines.pieces import Piece
+from wellcal.engines.pair_blocks import Piece
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.bilinear import Form
 from wellcal.problem.problem import Problem, some_cases

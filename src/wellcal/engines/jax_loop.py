@@ -19,11 +19,11 @@ import numpy as np
 from wellcal._arrays.namespaces import Array, Namespace, NDArray, float64, is_array, is_traced, to_numpy
 from wellcal._arrays.progress import reporter
 from wellcal._arrays.rows import NODE, Rows, arrays_of, first_array, map_rows
-from wellcal.engines.pieces import PAIRS
+from wellcal.engines.pair_blocks import PAIRS
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.bilinear import FiniteForm, WeightRows
 from wellcal.expectations.mmd import MeanDiscrepancy
-from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.expectations.prediction_kernels import ExpDistanceForm
 from wellcal.expectations.rules.elements import CLOSED_FORMS
 from wellcal.kernels.base import walk
 from wellcal.predictions import Predictions

@@ -30,7 +30,7 @@ from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.embedding import may_have_features
 from wellcal.expectations.feature_blocks import blocks_of_features
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
-from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.expectations.prediction_kernels import ExpDistanceForm
 from wellcal.kernels.base import is_constant
 from wellcal.problem.feature_form import FEWEST, in_products
 from wellcal.problem.problem import Problem, Term, TermRows

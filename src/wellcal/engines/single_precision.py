@@ -16,7 +16,7 @@ from wellcal._arrays.rows import Rows, map_rows
 from wellcal.expectations.bilinear import FiniteForm, Form
 from wellcal.expectations.distances import EmbeddingDistance
 from wellcal.expectations.mmd import MeanDiscrepancy
-from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.expectations.prediction_kernels import ExpDistanceForm
 from wellcal.problem.feature_form import in_products
 from wellcal.problem.problem import Problem, Term, TermRows
 

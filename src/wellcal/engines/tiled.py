@@ -53,7 +53,7 @@ from wellcal.engines.autograd import Pieces, counted, sum_with_gradient
 from wellcal.engines.base import Engine, Support
 from wellcal.engines.error_control import TOLERANCE, ErrorControl
 from wellcal.engines.jax_loop import evened, scan_blocks, scan_tiles
-from wellcal.engines.pieces import PAIRS, Piece
+from wellcal.engines.pair_blocks import PAIRS, Piece
 from wellcal.engines.reductions import RowAccumulator, Sums
 from wellcal.engines.single_precision import AUTO_FROM, PRECISIONS, in_single_precision
 from wellcal.engines.torch_pairs import tensor_sums

@@ -26,13 +26,13 @@ from wellcal.engines.autograd import sum_with_gradient
 from wellcal.engines.error_control import TOLERANCE, ControlError
 from wellcal.engines.grid_sums import sum_on_grid
 from wellcal.engines.kernel_sums import DecayKernel, PairSum
-from wellcal.engines.pieces import Piece
+from wellcal.engines.pair_blocks import Piece
 from wellcal.engines.reductions import Sums
 from wellcal.expectations.bilinear import FiniteForm, WeightRows
 from wellcal.expectations.distances import EmbeddingDistance, tensor_distances
 from wellcal.expectations.embedding import features_of
 from wellcal.expectations.mmd import MeanDiscrepancy
-from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.expectations.prediction_kernels import ExpDistanceForm
 from wellcal.kernels.base import is_constant
 from wellcal.problem.feature_form import differentiable_features, in_products
 from wellcal.problem.problem import Problem, Term, TermRows

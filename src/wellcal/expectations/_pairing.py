@@ -11,9 +11,9 @@ from wellcal._arrays.chunks import told_chunks
 from wellcal._arrays.namespaces import Array, NDArray, has, is_array, is_numpy
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import first_array, slice_rows
-from wellcal.expectations.decompose import Side, Targets
+from wellcal.expectations.expansion import plan
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.plans import plan
+from wellcal.expectations.signed_measures import Side, Targets
 from wellcal.kernels.base import Kernel, check_kernel
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument

@@ -15,8 +15,8 @@ import numpy as np
 from wellcal._arrays.namespaces import Array, is_numpy, namespace
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows, first_array, map_rows, once_each
-from wellcal.expectations.decompose import Components, flat_points, is_objects
 from wellcal.expectations.rules.elements import CALL, CLOSED_FORMS, COSTS, Element, Points
+from wellcal.expectations.signed_measures import Components, flat_points, is_objects
 from wellcal.kernels.algebra import Scaled, Sum
 from wellcal.kernels.base import Kernel, TargetKernel
 from wellcal.kernels.matrix import values_matrix

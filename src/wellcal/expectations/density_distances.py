@@ -14,9 +14,9 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.expectations.bilinear import Cost
-from wellcal.expectations.decompose import weighted_sum
 from wellcal.expectations.distances import Context, PreparedDistance, embedded, unavailable
 from wellcal.expectations.rules import hellinger
+from wellcal.expectations.signed_measures import weighted_sum
 from wellcal.kernels.metrics import (
     DISTANCES,
     Hellinger,

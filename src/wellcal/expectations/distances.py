@@ -29,10 +29,10 @@ from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import Cost, Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
-from wellcal.expectations.decompose import coordinate_lines
+from wellcal.expectations.expansion import Notes
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import mean_discrepancy
-from wellcal.expectations.plans import Notes
+from wellcal.expectations.signed_measures import coordinate_lines
 from wellcal.expectations.transport import TransportDistance, TransportRows
 from wellcal.kernels.metrics import (
     DISTANCES,

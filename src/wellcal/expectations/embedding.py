@@ -102,7 +102,7 @@ def features_of(form: Form, rows: Rows) -> Features | None:
 
     Examples
     --------
-    >>> from wellcal.expectations.decompose import Components
+    >>> from wellcal.expectations.signed_measures import Components
     >>> from wellcal.kernels import Gaussian
     >>> at = Components(Points((np.array([[0.0], [0.5]]),)), 1.0)
     >>> features = features_of(ElementForm.between(Gaussian(), 1, (at,), (at,)), (at,)).of(slice(0, 2))

@@ -58,7 +58,7 @@ def blocks_of_features(form: Form, rows: Measure) -> FeatureBlocks | None:
 
     Examples
     --------
-    >>> from wellcal.expectations.decompose import Components
+    >>> from wellcal.expectations.signed_measures import Components
     >>> from wellcal.kernels import Gaussian
     >>> at = Components(Points((np.array([[0.0], [0.5], [700.0], [701.0]]),)), 1.0)
     >>> blocks = blocks_of_features(ElementForm.between(Gaussian(), 1, (at,), (at,)), (at,))

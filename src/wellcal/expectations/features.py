@@ -34,8 +34,8 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import add_at, can_add_at, map_rows, slice_rows
 from wellcal.expectations.bilinear import Measure
-from wellcal.expectations.decompose import Components
 from wellcal.expectations.rules.elements import Laplaces, Normals, Points
+from wellcal.expectations.signed_measures import Components
 from wellcal.kernels.algebra import Scaled, Sum
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Gaussian

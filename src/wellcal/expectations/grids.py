@@ -17,13 +17,13 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import ops_for
 from wellcal.expectations.count_atoms import count_grid
-from wellcal.expectations.decompose import (
+from wellcal.expectations.rules.elements import Points, known_form
+from wellcal.expectations.signed_measures import (
     Side,
     Targets,
     class_labels,
     kind_of,
 )
-from wellcal.expectations.rules.elements import Points, known_form
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.matrix import label_matrix
 from wellcal.predictions import Bernoulli, Categorical, Predictions, Quantiles

@@ -23,7 +23,11 @@ from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import slice_rows
 from wellcal.expectations.atoms import Atoms
 from wellcal.expectations.bilinear import Cost, each_batch
-from wellcal.expectations.decompose import (
+from wellcal.expectations.expansion import Notes, check_expectations
+from wellcal.expectations.lowering import Lowering, lower
+from wellcal.expectations.nodes import points_amid
+from wellcal.expectations.rules.elements import Points
+from wellcal.expectations.signed_measures import (
     Components,
     Targets,
     components_of,
@@ -35,10 +39,6 @@ from wellcal.expectations.decompose import (
     points,
     target_components,
 )
-from wellcal.expectations.lowering import Lowering, lower
-from wellcal.expectations.nodes import points_amid
-from wellcal.expectations.plans import Notes, check_expectations
-from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.targets import Joint, check_returned
 from wellcal.predictions import Predictions
 

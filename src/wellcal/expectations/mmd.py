@@ -11,8 +11,8 @@ from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.atoms import LOWERINGS
 from wellcal.expectations.bilinear import Cost, Form, matching
+from wellcal.expectations.expansion import Notes, plan
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.plans import Notes, plan
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
 

@@ -25,7 +25,7 @@ from scipy import special
 
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.registry import Rules
-from wellcal.expectations.decompose import components_of
+from wellcal.expectations.signed_measures import components_of
 from wellcal.measures.normal_scores import are_normal, residuals_of
 from wellcal.measures.quantiles._pit import distribution_at
 from wellcal.predictions import (

@@ -15,10 +15,10 @@ from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.rows import slice_rows
 from wellcal._arrays.schema import Check, described, numbers, whole
 from wellcal.engines import Engine, choose_engine
-from wellcal.expectations.decompose import Targets
+from wellcal.expectations.expansion import Notes, plan
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.expectations.plans import Notes, plan
+from wellcal.expectations.prediction_kernels import prediction_kernel
+from wellcal.expectations.signed_measures import Targets
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
 from wellcal.measures.presentation import KERNEL, Presentable, Row

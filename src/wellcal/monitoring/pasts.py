@@ -11,10 +11,10 @@ from wellcal._arrays.chunks import Chunk, budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.engines import Engine
-from wellcal.expectations.decompose import Targets
+from wellcal.expectations.expansion import Notes, plan
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.expectations.plans import Notes, plan
+from wellcal.expectations.prediction_kernels import prediction_kernel
+from wellcal.expectations.signed_measures import Targets
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import Joint

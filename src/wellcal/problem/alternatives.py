@@ -14,10 +14,10 @@ from wellcal._arrays.chunks import in_chunks
 from wellcal._arrays.namespaces import NDArray, to_numpy
 from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.expectations.bilinear import Form
-from wellcal.expectations.decompose import Side, SignedSum, Targets
+from wellcal.expectations.expansion import plan
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.expectations.plans import plan
+from wellcal.expectations.prediction_kernels import prediction_kernel
+from wellcal.expectations.signed_measures import Side, SignedSum, Targets
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions

@@ -34,7 +34,12 @@ from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import slice_rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm
-from wellcal.expectations.decompose import (
+from wellcal.expectations.expansion import Notes, plan
+from wellcal.expectations.joint import joint_atoms
+from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.prediction_kernels import prediction_kernel
+from wellcal.expectations.rules.elements import Points
+from wellcal.expectations.signed_measures import (
     Targets,
     class_labels,
     dimension_of,
@@ -44,11 +49,6 @@ from wellcal.expectations.decompose import (
     points,
     target_components,
 )
-from wellcal.expectations.joint import joint_atoms
-from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.expectations.plans import Notes, plan
-from wellcal.expectations.rules.elements import Points
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel, Radial, Scale, TargetKernel
 from wellcal.kernels.matrix import contains_callable, label_matrix, values_matrix

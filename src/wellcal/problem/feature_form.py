@@ -22,7 +22,7 @@ from wellcal._arrays.threads import one_blas_thread
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows
 from wellcal.expectations.embedding import embed, features_of
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
-from wellcal.expectations.on_predictions import ExpDistanceForm
+from wellcal.expectations.prediction_kernels import ExpDistanceForm
 from wellcal.expectations.separable import by_products
 from wellcal.problem.problem import FeatureProblem, Problem, Term, TermRows
 

@@ -30,13 +30,13 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.rows import Rows, arrays_of, map_rows, slice_rows
 from wellcal.expectations.bilinear import Cost, Form
-from wellcal.expectations.decompose import (
-    Targets,
-)
+from wellcal.expectations.expansion import Notes, plan
 from wellcal.expectations.joint import JointForm
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.on_predictions import in_few_columns, prediction_kernel
-from wellcal.expectations.plans import Notes, plan
+from wellcal.expectations.prediction_kernels import in_few_columns, prediction_kernel
+from wellcal.expectations.signed_measures import (
+    Targets,
+)
 from wellcal.kernels.algebra import Scaled, Sum, Tensor
 from wellcal.kernels.base import Kernel, Scale, is_constant
 from wellcal.kernels.targets import Joint

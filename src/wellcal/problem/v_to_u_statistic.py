@@ -11,8 +11,8 @@ from wellcal._arrays.namespaces import Array, NDArray, concat_rows, is_numpy, na
 from wellcal._arrays.ops import ops_for
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import ElementForm, Form, matching
-from wellcal.expectations.decompose import components_of, dimension_of, elementary_components, reshaped
-from wellcal.expectations.plans import FeaturePlan, plan
+from wellcal.expectations.expansion import FeaturePlan, plan
+from wellcal.expectations.signed_measures import components_of, dimension_of, elementary_components, reshaped
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel, Scale
 from wellcal.predictions import Predictions, Samples

@@ -16,8 +16,8 @@ from wellcal._arrays.progress import Listener, as_progress, reported
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines import Engine
-from wellcal.expectations.decompose import is_objects
 from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.signed_measures import is_objects
 from wellcal.hypotests.findings.impossible import impossible_finding
 from wellcal.hypotests.resampling.targets import check_resampled, target_sets, users_form
 from wellcal.hypotests.setup import MOST_RESAMPLES, Setup, check_resamples, make_setup

@@ -10,7 +10,7 @@ from wellcal._arrays.namespaces import Array, asarray, device_of, from_numpy, na
 from wellcal._arrays.progress import one_run
 from wellcal._arrays.seeds import generator_aside
 from wellcal._arrays.special import gather, look_up
-from wellcal.expectations.decompose import components_of
+from wellcal.expectations.signed_measures import components_of
 from wellcal.measures.quantiles.checks import check_standing
 from wellcal.predictions import Bernoulli, Categorical, Normal, Quantiles, Samples
 

@@ -26,8 +26,8 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal._arrays.special import quiet
-from wellcal.expectations.decompose import components_of
 from wellcal.expectations.lowering import lower
+from wellcal.expectations.signed_measures import components_of
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.numbers_of_classes import class_numbers
 from wellcal.measures.scores.casewise import mean_score

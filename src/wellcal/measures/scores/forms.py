@@ -15,7 +15,7 @@ import numpy as np
 from wellcal._arrays.chunks import budget, in_chunks
 from wellcal._arrays.namespaces import Array, NDArray, from_numpy, is_numpy, namespace, widen
 from wellcal._arrays.ops import Ops, ops_for
-from wellcal.expectations.decompose import components_of
+from wellcal.expectations.signed_measures import components_of
 from wellcal.measures.scores.rules import CRPS_RULES, MIXTURE_CRPS_RULES, CrpsRule
 from wellcal.predictions import Laplace, LogNormal, Mixture, Normal, Samples
 

@@ -10,7 +10,7 @@ from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import Array, NDArray, handed_over, is_numpy, namespace, widen
 from wellcal._arrays.special import gather
 from wellcal.expectations.bilinear import matching
-from wellcal.expectations.plans import plan
+from wellcal.expectations.expansion import plan
 from wellcal.kernels import Delta
 from wellcal.measures.estimate import Estimate, about_cases
 from wellcal.measures.scores.casewise import mean_score

@@ -10,10 +10,10 @@ import numpy as np
 from wellcal._arrays.chunks import Chunk, budget, in_chunks
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.rows import Rows
-from wellcal.expectations.decompose import Targets
+from wellcal.expectations.expansion import FeaturePlan, GridPlan, Plan
 from wellcal.expectations.features import FeatureGrid
 from wellcal.expectations.grids import grid_positions
-from wellcal.expectations.plans import FeaturePlan, GridPlan, Plan
+from wellcal.expectations.signed_measures import Targets
 from wellcal.predictions import Predictions
 
 KEPT = 2  # temporary arrays that the kernel matrix on predictions may fill, to be kept between sets

@@ -5,7 +5,7 @@ Only what depends on the targets is computed again. Written out over a term k_P 
     sum_{i<j} k_P(P_i, P_j) ( <P_i, P_j> - <P_i, d(y_j)> - <d(y_i), P_j> + <d(y_i), d(y_j)> ),
 
 the kernel on predictions and the first summand stay. What is done about the others depends on how
-:mod:`wellcal.expectations.plans` expands the problem: features meet in one product for all target sets,
+:mod:`wellcal.expectations.expansion` expands the problem: features meet in one product for all target sets,
 classes look their cross terms up in a table, and all else is evaluated pair by pair.
 """
 
@@ -26,11 +26,11 @@ from wellcal._arrays.rows import Rows, first_array, map_rows, slice_rows
 from wellcal._arrays.threads import one_blas_thread
 from wellcal.engines import Engine
 from wellcal.expectations.bilinear import ElementForm, Prepared
-from wellcal.expectations.decompose import Side, Targets
+from wellcal.expectations.expansion import ElementPlan, FeaturePlan, GridPlan, Plan, plan
 from wellcal.expectations.features import FeatureGrid
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.on_predictions import prediction_kernel
-from wellcal.expectations.plans import ElementPlan, FeaturePlan, GridPlan, Plan, plan
+from wellcal.expectations.prediction_kernels import prediction_kernel
+from wellcal.expectations.signed_measures import Side, Targets
 from wellcal.kernels.algebra import Tensor
 from wellcal.kernels.base import Kernel
 from wellcal.measures.target_sets.feature_terms import (

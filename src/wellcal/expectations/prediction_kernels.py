@@ -15,9 +15,9 @@ from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.bilinear import Cost, Distance, FiniteForm, Form, Prepared, each_batch
 from wellcal.expectations.distances import distance, without_repetition
+from wellcal.expectations.expansion import Notes
 from wellcal.expectations.lowering import Lowering
 from wellcal.expectations.mmd import MeanDiscrepancy, NormedRows
-from wellcal.expectations.plans import Notes
 from wellcal.kernels.algebra import Product, Scaled, Sum
 from wellcal.kernels.base import Kernel, Radial, Scale
 from wellcal.kernels.metrics import Euclidean, ExpDistance

@@ -17,7 +17,13 @@ from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.atoms import LOWERINGS
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, has_closed_form
-from wellcal.expectations.decompose import (
+from wellcal.expectations.features import MOST_FEATURES, FeatureGrid, mean_features, needed_features
+from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
+from wellcal.expectations.lowering import Lowering
+from wellcal.expectations.nodes import FOR_FEATURES, Chosen, Effort, choose, effort_for, in_order
+from wellcal.expectations.pivots import Pivots, spanning_pivots
+from wellcal.expectations.rules.elements import Normals, Points
+from wellcal.expectations.signed_measures import (
     Components,
     Side,
     SignedSum,
@@ -33,12 +39,6 @@ from wellcal.expectations.decompose import (
     target_components,
     weighted_sum,
 )
-from wellcal.expectations.features import MOST_FEATURES, FeatureGrid, mean_features, needed_features
-from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
-from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.nodes import FOR_FEATURES, Chosen, Effort, choose, effort_for, in_order
-from wellcal.expectations.pivots import Pivots, spanning_pivots
-from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.kernels.base import Kernel, TargetKernel, walk
 from wellcal.kernels.targets import Delta, Gaussian
 from wellcal.predictions import Predictions, Samples
