@@ -82,13 +82,6 @@ class RowAccumulator:
             self._compensation += (value - total) + self.total
         self.total = total
 
-    def merge(self, other: RowAccumulator) -> RowAccumulator:
-        """Combine with an accumulator over other pairs of the same cases."""
-        out = RowAccumulator(self.rows.shape, self.rows + other.rows)
-        out.total, out._compensation = self.total, self._compensation + other._compensation
-        out._add_total(other.total)
-        return out
-
     def result(self) -> Sums:
         """The sums so far."""
         return Sums(self.total + self._compensation, self.rows)
