@@ -223,6 +223,14 @@ def test_features_that_fill_all_directions_stay_as_they_are() -> None:
     assert np.array_equal(found.values, x)
 
 
+def test_predictions_that_are_their_targets_leave_nothing() -> None:
+    _, loc, _ = _cases()
+    pred = wc.Samples(np.repeat(loc[:, None], 8, axis=1), kind="atoms")
+    found = _found(prepare(loc, pred, ON_NORMALS @ Gaussian(0.9)))
+    assert found.lost == 0.0
+    assert np.abs(_matrix(found.problem)).max() < 1e-30
+
+
 def test_where_there_are_no_features_closed_forms_stay() -> None:
     rng, loc, scale = _cases()
     y = rng.normal(loc, scale)

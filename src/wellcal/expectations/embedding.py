@@ -206,9 +206,10 @@ def principal_components(features: Features) -> Embedding:
     values, vectors = np.linalg.eigh(to_numpy(gram))
     sums = np.cumsum(np.maximum(values, 0.0))
     kept = sums > LOST * sums[-1]
+    kept[-1] = True
     if np.count_nonzero(kept) > _ENOUGH * size:
         return Embedding(concat_rows([of(cases) for cases in chunks]), 0.0)
-    lost = float(sums[~kept][-1] / sums[-1]) if not kept.all() else 0.0
+    lost = 0.0 if kept.all() or sums[-1] == 0.0 else float(sums[~kept][-1] / sums[-1])
     vectors = np.ascontiguousarray(vectors[:, kept][:, ::-1])
     if n < size:  # of one side of the matrix, the other side is not needed
         return Embedding(from_numpy(vectors * np.sqrt(values[kept][::-1]), of(slice(0, 1))), lost)
