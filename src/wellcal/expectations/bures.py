@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import Array, namespace, stop_gradient
@@ -24,7 +24,7 @@ class BuresDistance:
     """Squared 2-Wasserstein distance of multivariate normals (paper, appendix "Normal distributions")."""
 
     degree: float = 2.0
-    cost: ClassVar[Cost] = Cost(64.0, entries=64)
+    cost: Cost = Cost(64.0, entries=64)
 
     def __call__(self, ops: Ops, a: NormalRows, b: NormalRows) -> Array:
         """Return ``|m - m'|^2 + min ||R - R' Q||_F^2`` over orthogonal Q, R and R' roots of the covariances.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from wellcal._arrays.namespaces import (
     Array,
@@ -73,7 +73,7 @@ class HellingerDistance:
 
     log_coefficient: Callable[..., Array]
     degree: float = 2.0
-    cost: ClassVar[Cost] = Cost(2.0, entries=2)
+    cost: Cost = Cost(2.0, entries=2)
 
     def __call__(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
         """Return squared distances of all pairs of rows."""

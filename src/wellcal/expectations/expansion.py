@@ -457,7 +457,7 @@ def _pivots(elements: ElementPlan, lengthscale: float, sides: list[Side]) -> Piv
             if isinstance(side, Targets):
                 targets.append(points[:, 0])
             else:
-                atoms.append((points, None if isinstance(part.weights, float) else part.weights))
+                atoms.append((points, None if isinstance(part.weights, float) else np.asarray(part.weights)))
     return spanning_pivots(lengthscale, atoms, targets)
 
 

@@ -114,7 +114,8 @@ class FeatureGrid:
         xp, (n, count, _) = namespace(values), values.shape
         position, near = self.near(values[:, :, 0])
         near = near / count if weights is None else near * weights[:, :, None]
-        place = position + from_numpy(np.arange(n) * self.size, values)[:, None, None]
+        starts: NDArray = np.arange(n) * self.size
+        place = position + from_numpy(starts, values)[:, None, None]
         sums = add_at(xp.reshape(near, (-1,)), xp.reshape(place, (-1,)), n * self.size)
         return xp.reshape(sums, (n, self.size))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
@@ -58,7 +59,7 @@ class Pivots:
             table = table.reshape(-1, count, m)
             own = np.full((len(table), count), 1.0 / count) if weights is None else weights[rows]
             mean[rows] = (own[:, None, :] @ table)[:, 0]
-        found = np.asarray(solve_triangular(self.lower, mean.T, lower=True, check_finite=False)).T
+        found: NDArray = np.asarray(solve_triangular(self.lower, mean.T, lower=True, check_finite=False)).T
         return found[first_equal(mean)]  # small pivots make much of the last digits of equal rows
 
 
@@ -77,7 +78,8 @@ def spanning_pivots(
     looked_at = np.concatenate([order[:_LOOKED_AT], np.arange(count, len(points))])
     for _ in range(_ROUNDS):
         gram = _gaussian(candidates, candidates, lengthscale)
-        lower, pivots, rank, _ = lapack.dpstrf(gram, tol=_ROUNDING, lower=1)
+        decompose: Any = cast("Any", lapack).dpstrf
+        lower, pivots, rank, _ = decompose(gram, tol=_ROUNDING, lower=1)
         if rank > _MOST:
             return None
         chosen = candidates[pivots[:rank] - 1]

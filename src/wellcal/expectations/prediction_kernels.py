@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar
 
 import numpy as np
 
@@ -133,7 +132,7 @@ class CallableForm:
 
     function: Callable[[Predictions, Predictions], Array]
     predictions: Predictions
-    cost: ClassVar[Cost] = Cost(16.0, entries=16, calls_user=True)
+    cost: Cost = Cost(16.0, entries=16, calls_user=True)
 
     def __call__(self, ops: Ops, a: Array, b: Array) -> Array:
         """Return values of all pairs of rows."""
