@@ -24,7 +24,11 @@ class BuresDistance:
     """Squared 2-Wasserstein distance of multivariate normals (paper, appendix "Normal distributions")."""
 
     degree: float = 2.0
-    cost: Cost = Cost(64.0, entries=64)
+
+    @property
+    def cost(self) -> Cost:
+        """A singular value decomposition."""
+        return Cost(64.0, entries=64)
 
     def __call__(self, ops: Ops, a: NormalRows, b: NormalRows) -> Array:
         """Return ``|m - m'|^2 + min ||R - R' Q||_F^2`` over orthogonal Q, R and R' roots of the covariances.

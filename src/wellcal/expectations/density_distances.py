@@ -73,7 +73,11 @@ class HellingerDistance:
 
     log_coefficient: Callable[..., Array]
     degree: float = 2.0
-    cost: Cost = Cost(2.0, entries=2)
+
+    @property
+    def cost(self) -> Cost:
+        """Two logarithms and an exponential."""
+        return Cost(2.0, entries=2)
 
     def __call__(self, ops: Ops, a: tuple[Array, ...], b: tuple[Array, ...]) -> Array:
         """Return squared distances of all pairs of rows."""

@@ -23,7 +23,7 @@ _ROUNDING = 1e-13  # squared distance from the span at which it is complete
 _NEGLIGIBLE = 1e-9  # weight of an atom, times its squared distance from the span, that changes no result
 _MOST = 800  # points that span it, at most
 _CANDIDATES = 2048
-_LOOKED_AT = 4096  # atoms, with all targets, that must lie in the span
+_LOOKED_AT = 16_384  # atoms, with the heaviest of each row and all targets, that must lie in the span
 _ROUNDS = 4
 
 
@@ -75,7 +75,12 @@ def spanning_pivots(
     ends = np.concatenate([points[there].argmin(axis=0), points[there].argmax(axis=0)])
     order = there[np.append(ends, rng.permutation(len(there)))]
     candidates = points[order[:_CANDIDATES]]
-    looked_at = np.concatenate([order[:_LOOKED_AT], np.arange(count, len(points))])
+    starts = np.cumsum([0, *map(len, sizes)])
+    heaviest = [
+        start + np.arange(len(x)) * x.shape[1] + size.reshape(x.shape[:2]).argmax(axis=1)
+        for start, size, (x, _) in zip(starts, sizes, atoms, strict=False)
+    ]
+    looked_at = np.concatenate([order[:_LOOKED_AT], *heaviest, np.arange(count, len(points))])
     for _ in range(_ROUNDS):
         gram = _gaussian(candidates, candidates, lengthscale)
         decompose: Any = cast("Any", lapack).dpstrf
