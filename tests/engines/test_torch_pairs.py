@@ -222,6 +222,9 @@ def test_linear_refuses_tensors_with_gradients_and_more_dimensions() -> None:
     for given, targets in ((learned, y), (wc.Categorical(torch.full((200, 5), 0.2)), torch.zeros(200))):
         with pytest.raises(ValueError, match="for tensors it needs predictions in a plane"):
             wc.skce(targets.long() if given is not learned else targets, given, engine="linear")
+    with torch.no_grad():  # as in validation
+        found = wc.skce(y, learned, engine="linear")
+    assert float(found) == pytest.approx(float(wc.skce(y, pred)), abs=1e-2 * found.standard_error)
 
 
 @pytest.mark.gpu

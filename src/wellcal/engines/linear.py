@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -101,8 +102,8 @@ class Linear(Tiled):
             return Support(False, "it has no pairs to visit")
         if is_torch(problem.xp):
             flat = all(_method(term) in ("line", "plane") for term in problem.terms)
-            constant = not any(array.requires_grad for array in problem.arrays)
-            if flat and constant and is_constant(problem.kernel):
+            learns = sys.modules["torch"].is_grad_enabled() and any(a.requires_grad for a in problem.arrays)
+            if flat and not learns and is_constant(problem.kernel):
                 return Support(True)
             return Support(False, "for tensors it needs predictions in a plane, and has no gradients")
         if not is_numpy(problem.xp):

@@ -241,7 +241,9 @@ def _error(terms: Sequence[PairTerm], rows: Array, bias: float | None = None) ->
     As `ErrorControl` does for NumPy, in standard deviations of the sum itself.
     """
     torch, n = sys.modules["torch"], len(rows)
-    own = sum(term.factor * torch.linalg.vector_norm(term.features, dim=1).double() ** 2 for term in terms)
+    own: Array = sum(
+        term.factor * torch.linalg.vector_norm(term.features, dim=1).double() ** 2 for term in terms
+    )
     chances = (0.5 / n + 0.5 * own / own.sum().clamp_min(_TINY)).cumsum(0)
     generator = torch.Generator(device=rows.device).manual_seed(0)
     drawn = torch.rand(_ROWS, generator=generator, device=rows.device, dtype=chances.dtype) * chances[-1]
