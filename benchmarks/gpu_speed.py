@@ -115,8 +115,8 @@ def _streamed(chunks: int, cases: int = 25_000_000) -> Callable[[Any], Callable[
         kept = directions[:, energy > 1e-13 * energy[-1]].float()
         low, high = (torch.tensor(ends, device=DEVICE, dtype=torch.float64) for ends in ((-7, 0.05), (7, 5)))
         spacing = float(((high - low).prod() / CELLS).sqrt())
-        shape = tuple(2 * int(0.5 * float(width) / spacing) + 3 for width in high - low)
-        nodes = Grid.of(DecayKernel(scale, 1.0), low, spacing, shape)
+        across, along = (2 * int(0.5 * float(width) / spacing) + 3 for width in high - low)
+        nodes = Grid.of(DecayKernel(scale, 1.0), low, spacing, (across, along))
         places, some = torch.stack([pred.loc, pred.scale], dim=1)[:4000], some[:4000]
         h = torch.exp(-torch.cdist(places, places) / scale) * (some @ some.T)
         unit = float(h.fill_diagonal_(0.0).square().mean().sqrt()) * 0.5**0.5 * chunks * cases

@@ -304,13 +304,17 @@ def _clusters(first: Array, grid: Grid) -> Iterator[Array]:
             yield from_numpy(np.flatnonzero(which == k), first)
 
 
+def _as_numbers(points: Array) -> NDArray:
+    """Return each point of a plane as a complex number."""
+    return np.ascontiguousarray(to_numpy(points)).view(np.complex128).ravel()
+
+
 def _tied(points: Array, phi: Array) -> Array | None:
     """Return sums of <phi, phi'> over all other cases at equal points; None where hardly any are equal."""
-    some = to_numpy(_some(points))
-    if len(np.unique(some, axis=0)) > 0.9 * len(some):
+    some = _as_numbers(_some(points))
+    if len(np.unique(some)) > 0.9 * len(some):
         return None
-    whole = np.ascontiguousarray(to_numpy(points)).view(np.complex128).ravel()
-    at = np.unique(whole, return_inverse=True)[1]
+    at = np.unique(_as_numbers(points), return_inverse=True)[1]
     ones = namespace(points).ones_like(points[:, :1])
     spread = _Spread.of(from_numpy(at, points), np.zeros(1, dtype=np.int64), ones, int(at.max()) + 1)
     wide = namespace(phi).astype(phi, points.dtype)

@@ -19,16 +19,23 @@ from typing import Any, cast
 
 import numpy as np
 
-from wellcal._arrays.chunks import Chunk, Span, budget, entries_for, in_chunks
+from wellcal._arrays.chunks import Chunk, Span, budget, entries_for, in_chunks, limited
 from wellcal._arrays.namespaces import Array, is_on_accelerator, stop_gradient, to_numpy
-from wellcal._arrays.rows import arrays_of, map_rows
+from wellcal._arrays.rows import Rows, arrays_of, map_rows
 from wellcal.engines.autograd import sum_with_gradient
 from wellcal.engines.error_control import TOLERANCE, ControlError
 from wellcal.engines.grid_sums import sum_on_grid
 from wellcal.engines.kernel_sums import DecayKernel, PairSum
 from wellcal.engines.pair_blocks import Piece
 from wellcal.engines.reductions import Sums
-from wellcal.expectations.bilinear import FiniteForm, WeightRows
+from wellcal.expectations.bilinear import (
+    ElementForm,
+    FiniteForm,
+    Form,
+    WeightedForm,
+    WeightedRows,
+    WeightRows,
+)
 from wellcal.expectations.distances import EmbeddingDistance, tensor_distances
 from wellcal.expectations.embedding import features_of
 from wellcal.expectations.mmd import MeanDiscrepancy
@@ -46,7 +53,8 @@ _ROUNDED = "mixed: products in float32"
 _SAMPLE = 65_536  # cases that principal components are computed from
 # Shares of the energy of features. What is lost is of rare cases, which the sample lacks: sums of 1e8 cases
 # would be off by less than a hundredth of a standard deviation.
-_DROPPED, _LOST = 1e-13, 1e-7
+_DROPPED, _LOST = 1e-12, 1e-7
+_LARGER = 4  # times the budget of a device, for features that are made of it all in one go
 _FEW, _FEW_ON_DEVICE = 4, 64  # coordinates up to which differences are quicker than `cdist` (2 ns a pair)
 
 
@@ -212,27 +220,43 @@ def _with_few_features(problem: Problem) -> tuple[Problem | None, float]:
     terms: list[Term] = []
     rows: list[TermRows] = []
     for term, own in zip(problem.terms, problem.rows, strict=True):
-        features = features_of(term.on_targets, own.on_targets)
+        features = features_of(term.on_targets, _in_float32(term.on_targets, own.on_targets))
         if features is None:
             return None, 0.0
-        some = features.of(slice(0, features.n, max(1, features.n // _SAMPLE)))
+        n, size = features.n, features.size
+        some = features.of(slice(0, n, max(1, n // _SAMPLE))).double()
         energy, basis = torch.linalg.eigh(some.mT @ some)
-        basis = basis[:, energy > _DROPPED * energy[-1]]
-        values = some.new_empty((features.n, basis.shape[1]), dtype=torch.float32)
-        whole, kept = some.new_zeros(()), some.new_zeros(())
-        for cases in in_chunks(features.n, features.size, within=entries_for(some, 4 * budget.cache)):
-            part = features.of(cases)
-            few = part @ basis
-            whole += torch.linalg.vector_norm(part) ** 2
-            kept += torch.linalg.vector_norm(few) ** 2
-            values[cases] = few
-        lost = float(whole - kept) / max(float(whole), _TINY)
+        basis = basis[:, energy > _DROPPED * energy[-1]].float()
+        values = basis.new_empty((n, basis.shape[1]))
+        whole, left = some.new_zeros(()), some.new_zeros(())
+        with limited(device=_LARGER * budget.device):
+            for cases in in_chunks(n, 2 * size, within=entries_for(some, 4 * budget.cache)):
+                part = features.of(cases)
+                few = torch.mm(part, basis, out=values[cases])
+                whole += torch.linalg.vector_norm(part) ** 2
+                left += torch.linalg.vector_norm(torch.addmm(part, few, basis.mT, alpha=-1.0)) ** 2
+        lost = float(left) / max(float(whole), _TINY)
         if lost > _LOST:
             return in_products(problem, tensors=True), 0.0
         most = max(most, lost)
         terms.append(replace(term, on_targets=FiniteForm(None, values.shape[1])))
         rows.append(own._replace(on_targets=WeightRows(values)))
     return replace(problem, terms=tuple(terms), rows=tuple(rows)), most
+
+
+def _in_float32(form: Form, rows: Rows) -> Rows:
+    """Return rows of measures in float32, places about their median: features see differences only."""
+    if isinstance(form, WeightedForm):
+        return WeightedRows(rows.weights.float(), _in_float32(form.inner, rows.inner))
+    if isinstance(form, ElementForm):
+        step = max(1, len(rows[0].leaf) // _FOR_THE_MEDIAN)
+        middles = [x[::step].median() for x in rows[0].element.x]
+
+        def centred(element: Any) -> Any:
+            return element._replace(x=tuple(x - m for x, m in zip(element.x, middles, strict=True)))
+
+        rows = tuple(part._replace(element=centred(part.element)) for part in rows)
+    return map_rows(lambda array: array.float(), rows)
 
 
 def _error(terms: Sequence[PairTerm], rows: Array, bias: float | None = None) -> ControlError:
@@ -258,9 +282,10 @@ def _error(terms: Sequence[PairTerm], rows: Array, bias: float | None = None) ->
     if bias is None:
         bias = 0.5 * n * math.hypot(np.mean(off), 2.0 * np.std(off) / math.sqrt(_ROWS))
     unit = math.sqrt(0.5 * n * float(rows.var(correction=0)))
-    return ControlError(
-        math.hypot(noise, bias) / max(unit, _TINY), "standard deviation of the sum itself", _ROWS
-    )
+    # Features of size one that are rounded to float32 before they cancel.
+    rounding = torch.finfo(terms[0].features.dtype).eps / max(float(own.mean()) ** 0.5, _TINY)
+    value = math.hypot(noise, bias) / max(unit, _TINY) + rounding
+    return ControlError(value, "standard deviation of the sum itself", _ROWS)
 
 
 def _with_gradient(problem: Problem) -> Sums | None:

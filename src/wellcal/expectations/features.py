@@ -46,6 +46,8 @@ PER_SCALE = 2.5
 NORM = math.sqrt(1.0 / (PER_SCALE * math.sqrt(0.5 * math.pi)))
 """Largest value of a feature."""
 
+_LOG_NORM = math.log(NORM)
+
 REACH = 15
 """Features to either side of a point: exp(-6^2) = 2e-16 remains beyond."""
 
@@ -98,16 +100,14 @@ class FeatureGrid:
     @np.errstate(over="ignore", under="ignore")  # of squared distances: their exponentials are zero
     def _of_all(self, values: Array, weights: Array | None) -> Array:
         xp, (n, count, _) = namespace(values), values.shape
-        first, *others = (
-            _bells(self._away(values[:, :, c], c) / self.lengthscale) for c in range(len(self.centres))
-        )
+        first, *others = (_bells(self._away(values[:, :, c], c), _LOG_NORM) for c in range(len(self.centres)))
         share = xp.ones_like(values[:, :, 0]) / count if weights is None else weights
         if others:
             product = xp.matmul(xp.matrix_transpose(first * share[:, :, None]), others[0])
-            return xp.reshape(product, (n, -1)) * NORM**2
+            return xp.reshape(product, (n, -1))
         if count == 1 and weights is None:
-            return first[:, 0, :] * NORM
-        return xp.matmul(share[:, None, :], first)[:, 0, :] * NORM
+            return first[:, 0, :]
+        return xp.matmul(share[:, None, :], first)[:, 0, :]
 
     def _of_near(self, values: Array, weights: Array | None) -> Array:
         """Let each atom on a line meet the features near it only."""
@@ -123,7 +123,7 @@ class FeatureGrid:
     def near(self, x: Array) -> tuple[Array, Array]:
         """Return positions and values of the features of scalars that are not negligible, one axis more."""
         xp, last = namespace(x), self.size - 1
-        centres, x = on_device(self.centres[0], x), x - self.origin[0]
+        centres, x = xp.astype(on_device(self.centres[0], x), x.dtype), x - self.origin[0]
         flat = xp.reshape(stop_gradient(x), (-1,)) - 0.5 * step_of(self.lengthscale)
         nearest = xp.reshape(xp.searchsorted(centres, flat), x.shape)
         nearest = xp.where(nearest < last, nearest, xp.full_like(nearest, last))
@@ -131,17 +131,17 @@ class FeatureGrid:
         inside = (position >= 0) & (position <= last)
         position = xp.where(inside, position, xp.zeros_like(position))
         at = xp.reshape(xp.take(centres, xp.reshape(position, (-1,)), axis=0), position.shape)
-        values = NORM * _bells((x[..., None] - at) / self.lengthscale)
+        values = _bells((x[..., None] - at) / self.lengthscale, _LOG_NORM)
         return position, xp.where(inside, values, xp.zeros_like(values))
 
     def of_normals(self, loc: Array, variance: Array) -> Array:
         """Return expected features of normals with independent coordinates, ``(n, d)`` each."""
         product: Array = None
         for c in range(len(self.centres)):
-            spread = (variance[:, c, None] * (2.0 / self.lengthscale**2) + 1.0) ** 0.5
+            spread = variance[:, c, None] * (2.0 / self.lengthscale**2) + 1.0
             away = self._away(loc[:, c], c)
-            away /= self.lengthscale * spread
-            factor = _bells(away) * (NORM / spread)
+            away /= spread**0.5
+            factor = _bells(away, _LOG_NORM - 0.5 * namespace(loc).log(spread))
             product = factor if product is None else product[:, :, None] * factor[:, None, :]
         return product if product.ndim == 2 else namespace(loc).reshape(product, (loc.shape[0], -1))
 
@@ -159,7 +159,7 @@ class FeatureGrid:
         ops = ops_for(xp)
         half = 0.5 * self.lengthscale * scale[:, None] ** -1.0
         half = ops.minimum(half, 0.0 * half + _NARROW)  # differs from a point by rounding only
-        t = ops.abs(self._away(loc, 0)) / self.lengthscale
+        t = ops.abs(self._away(loc, 0))
         half = half + 0.0 * t
 
         def near(half: Array, t: Array, far: Array) -> Array:
@@ -173,8 +173,10 @@ class FeatureGrid:
         return (0.5 * math.sqrt(math.pi) * NORM) * half * value
 
     def _away(self, x: Array, coordinate: int) -> Array:
-        centres = on_device(self.centres[coordinate], x)
-        return (x - self.origin[coordinate])[..., None] - centres
+        """Return how far scalars are from the centres, in length scales."""
+        xp, scale = namespace(x), 1.0 / self.lengthscale
+        centres = xp.astype(on_device(self.centres[coordinate], x), x.dtype)
+        return ((x - self.origin[coordinate]) * scale)[..., None] - centres * scale
 
 
 def _within(like: Array) -> int:
@@ -182,15 +184,15 @@ def _within(like: Array) -> int:
     return budget.cache if isinstance(like, np.ndarray) else entries_for(like)
 
 
-def _bells(away: Array) -> Array:
-    """Return ``exp(-away^2)``, in the place of `away` where no gradients need it."""
+def _bells(away: Array, exponent: Any) -> Array:
+    """Return ``exp(exponent - away^2)``, in the place of `away` where no gradients need it."""
     if isinstance(away, np.ndarray):
         away *= away
-        np.negative(away, out=away)
+        np.subtract(exponent, away, out=away)
         return np.exp(away, out=away)
     if is_tensor(away) and not away.requires_grad:
-        return away.square_().neg_().exp_()
-    return namespace(away).exp(-(away**2))
+        return (exponent - away.square_()).exp_()
+    return namespace(away).exp(exponent - away**2)
 
 
 def mean_features(grid: Any, part: Components) -> Array:
@@ -199,7 +201,8 @@ def mean_features(grid: Any, part: Components) -> Array:
     if isinstance(element, Points):
         values = _side_by_side(element.x)
         if isinstance(part.weights, float):
-            return grid.of_points(values, None) * (part.weights * part.size)
+            own, factor = grid.of_points(values, None), part.weights * part.size
+            return own if factor == 1.0 else own * factor
         return grid.of_points(values, part.weight_array())
     total: Array = None
     for k in range(part.size):
