@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -78,14 +78,14 @@ class FiniteFamily(Predictions):
         return ranges[0] if values.ndim == 2 else self.xp.stack(ranges, axis=1)
 
 
-_labels = Domain("labels", discrete=True)
-_binary = Domain(
-    "labels", lambda y: (y == 0) | (y == 1), "must be 0 or 1", "recode the two classes", discrete=True
-)
-
-
 class _Classes(FiniteFamily):
     """Families whose targets are labels."""
+
+    target_domain: ClassVar[Domain] = Domain("labels", discrete=True)
+
+    def check_targets(self, y: object, name: str = "y") -> Array:
+        """Targets as indices of classes, ``(n,)``."""
+        return _positions(cast("Any", self), y, name)
 
     @quiet
     def log_prob(self, y: Array) -> Array:
@@ -137,8 +137,6 @@ class Bernoulli(_Classes):
     probs: Array = parameter(unit_interval, usual=("p", "prob", "probs", "proba", "probability"))
     classes: Any = None
 
-    target_domain: ClassVar[Domain] = _binary
-
     def __post_init__(self) -> None:
         try:
             super().__post_init__()
@@ -146,24 +144,6 @@ class Bernoulli(_Classes):
             raise with_probability_hint(error, self.probs) from None
         if self.classes is not None:
             self.store(classes=checked_labels(names_of(self.classes), 2, "values 0 and 1"))
-
-    def check_targets(self, y: object, name: str = "y") -> Array:
-        """Targets as integers 0 and 1, ``(n,)``."""
-        if self.classes is not None:
-            return _positions(self, y, name)
-        given: Any = y
-        plain = type(y) is np.ndarray is type(self.probs) and self.case_index is None
-        if plain and given.shape == self.probs.shape and _are_below(given, 2):
-            return given.astype(np.int64)
-        try:
-            found = super().check_targets(y, name)
-        except TypeError as error:
-            if asked := names_wanted(y, name, 2, "Bernoulli"):
-                raise TypeError(asked) from error
-            raise
-        if type(values := host_copy(found)) is np.ndarray:
-            return from_numpy(values.astype(np.int64), self.like)
-        return self.xp.astype(found, integer_dtype(self.xp))
 
     def class_probs(self) -> Array:
         """Probabilities of 0 and 1, ``(n, 2)``."""
@@ -242,7 +222,6 @@ class Categorical(_Classes):
     support: Any = None
 
     column_role: ClassVar[str] = "probs"
-    target_domain: ClassVar[Domain] = _labels
 
     def __post_init__(self) -> None:
         try:
@@ -320,10 +299,6 @@ class Categorical(_Classes):
         labels: Array = self.labels() if self.support is None else self.support
         return labels.astype(np.float64) if labels.dtype.kind in "biuf" else None
 
-    def check_targets(self, y: object, name: str = "y") -> Array:
-        """Targets as indices of classes, ``(n,)``."""
-        return _positions(self, y, name)
-
     # -- numbers -----------------------------------------------------------------------------
 
     def missing(self, what: str) -> str | None:
@@ -357,6 +332,8 @@ def _positions(batch: Bernoulli | Categorical, y: object, name: str) -> Array:
     ok = host_copy(index) >= 0
     if not is_traced(ok) and not bool(namespace(ok).all(ok)):
         values = to_numpy(targets)
+        if _are_numbered(batch) and isinstance(batch, Bernoulli):
+            check_rows(name, targets, ok, "must be 0 or 1", "recode the two classes")
         hint = class_hint(batch.labels(), values, values[~to_numpy(ok)], name)
         check_rows(name, targets, ok, "is not among the classes", hint)
     return index
@@ -379,6 +356,8 @@ def _as_given(batch: Bernoulli | Categorical, y: Any, name: str) -> Array:
             or f"{name} must be class numbers 0 .. {count - 1}, found dtype {array.dtype}; give the labels "
             f"to {family_name} as classes="
         )
+    if isinstance(batch, Bernoulli) and type(array) is np.ndarray and array.dtype.kind == "f":
+        check_rows(name, array, np.isfinite(array), "is not finite", "drop or impute that row")
     return as_library(array, batch.like)
 
 
