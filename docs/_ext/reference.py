@@ -16,11 +16,11 @@ from sphinx import addnodes
 
 OF_FAMILIES = frozenset(
     [
-        "added_fields",
         "align",
         "argument",
         "arrange",
         "array_fields",
+        "arrays",
         "batch_fields",
         "check_parameters",
         "column_role",
@@ -31,6 +31,7 @@ OF_FAMILIES = frozenset(
         "ops",
         "ordered_like",
         "parameter_fields",
+        "parts",
         "require",
         "store",
         "target_domain",
