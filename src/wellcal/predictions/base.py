@@ -1,4 +1,4 @@
-"""What all families share: a frozen batch of n distributions of one kind."""
+"""Base of all families: a frozen batch of n distributions of one kind."""
 
 from __future__ import annotations
 
@@ -251,11 +251,11 @@ class Predictions:
         return x if index is None else in_order_of(index, x, name, "predictions")
 
     def ordered_like(self, y: object) -> Self | None:
-        """These predictions with the order of grades that targets have; None where they say nothing of it."""
+        """Return these predictions with the order of grades that targets have; None if they have none."""
         return None
 
     def with_index(self, index: Labels | None) -> Self:
-        """The same predictions with these labels of cases, an index of pandas, or with none."""
+        """Return these predictions with other labels of cases: an index of pandas, or None."""
         if index is not None:
             check_same_length(len(index), "index", len(self), "predictions")
         same = self.with_fields()
@@ -293,7 +293,7 @@ class Predictions:
         return (self[i] for i in range(len(self)))
 
     def map_arrays(self, function: Callable[[Array], Any]) -> Self:
-        """The same batch with `function` applied to every array; values are not checked again."""
+        """Return the batch with `function` applied to every array; values are not checked again."""
         arrays = {name: getattr(self, name) for name in self.array_fields}
         changed = {name: function(array) for name, array in arrays.items() if array is not None}
         for name in self.batch_fields:
@@ -301,7 +301,7 @@ class Predictions:
         return self.with_fields(**changed)
 
     def with_fields(self, **changed: Any) -> Self:
-        """The same batch with some of its fields replaced; values are neither checked again nor copied."""
+        """Return the batch with some fields replaced; values are neither checked again nor copied."""
         clone = object.__new__(type(self))
         names = [field.name for field in fields(self)]  # pyright: ignore[reportArgumentType]  # a dataclass
         kept = {name: getattr(self, name) for name in (*names, "case_index", "case_columns")}
@@ -330,7 +330,7 @@ class Predictions:
         def class_probs(self) -> Array: ...
 
     def supports(self, what: str) -> bool:
-        """Whether these predictions have a method: "cdf", "quantile", "log_prob", "sample" and so on.
+        """True if these predictions have a method: "cdf", "quantile", "log_prob", "sample" and so on.
 
         Examples
         --------
@@ -341,7 +341,7 @@ class Predictions:
         return self.missing(what) is None
 
     def missing(self, what: str) -> str | None:
-        """Why these predictions lack a method, as a sentence; None where they have it.
+        """Return why these predictions lack a method, as a sentence; None if they have it.
 
         Families override it where a method exists for some batches only.
         """

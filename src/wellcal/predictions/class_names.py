@@ -1,4 +1,4 @@
-"""Names of classes: where they come from, which are allowed, and where a target is found among them."""
+"""Names of classes: their sources, their checks, and the positions of targets among them."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def names_of(classes: Any) -> Any:
 
 
 def names_wanted(y: Any, name: str, count: int, family: str) -> str:
-    """What to do about targets that are names, for predictions of `count` classes without names; or nothing.
+    """Return the remedy for targets that are names if `count` predicted classes have none; "" for others.
 
     Examples
     --------
@@ -264,7 +264,7 @@ def checked_support(support: Any, count: int) -> NDArray:
 
 
 def find_labels(labels: NDArray, targets: NDArray) -> NDArray:
-    """Return the position of each of `targets` in `labels`, numbers or vectors; -1 where it is not found."""
+    """Return the position of each of `targets` in `labels`, numbers or vectors; -1 for those without one."""
     vectors = labels.ndim == 2
     if vectors and targets.dtype.kind not in "biuf":
         raise TypeError(f"targets must be numeric, found dtype {targets.dtype}")

@@ -126,7 +126,7 @@ def _parts(batch: Any, given: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 def coordinates_in_order(
     known: Coordinates | None, x: Any, name: str, *, of_both: bool = False
 ) -> Coordinates | None:
-    """Return the names of coordinates, those of `x` where none are known; raise if `x` has another order.
+    """Return the names of coordinates, by default those of `x`; raise if `x` has them in another order.
 
     Data frames with other names, and arrays, are taken by position. `of_both` says that rows stand for
     coordinates, too, as those of a covariance.

@@ -16,7 +16,7 @@ from wellcal.predictions.fields import family, parameter
 
 
 class _Counts(Predictions):
-    """What families on 0, 1, 2, ... share."""
+    """Families on 0, 1, 2, ...."""
 
     target_domain: ClassVar[Domain] = whole_numbers
 

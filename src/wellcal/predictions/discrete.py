@@ -159,7 +159,7 @@ class Bernoulli(_Classes):
         return np.array([0.0, 1.0])
 
     def labels(self) -> NDArray:
-        """What targets look like: the classes, or 0 and 1, as a NumPy array."""
+        """Values that targets have: the classes, or 0 and 1, as a NumPy array."""
         return np.arange(2) if self.classes is None else self.classes
 
     def mean(self) -> Array:
@@ -249,7 +249,7 @@ class Categorical(_Classes):
             self.store(support=order)
 
     def ordered_like(self, y: object) -> Self | None:
-        """The same classes as grades, where `y` is an ordered categorical of pandas of their names.
+        """Return the classes as grades, if `y` is an ordered categorical of pandas of their names.
 
         It may have further categories, which are not predicted, where the classes have names.
         """
@@ -260,7 +260,7 @@ class Categorical(_Classes):
         return found
 
     def ordered_as(self, grades: Any) -> Self | None:
-        """The same classes with the order of `grades`; None where it does not name all of them, or is known.
+        """Return the classes with the order of `grades`; None if these lack a class, or there is an order.
 
         Examples
         --------
@@ -289,7 +289,7 @@ class Categorical(_Classes):
         return self.probs
 
     def labels(self) -> NDArray:
-        """What targets look like: the classes, the support or 0 .. C - 1, as a NumPy array."""
+        """Values that targets have: the classes, the support or 0 .. C - 1, as a NumPy array."""
         if self.classes is not None:
             return self.classes
         return np.arange(int(self.probs.shape[1])) if self.support is None else self.support
@@ -302,7 +302,7 @@ class Categorical(_Classes):
     # -- numbers -----------------------------------------------------------------------------
 
     def missing(self, what: str) -> str | None:
-        """Why these predictions lack a method: names have no moments, and vectors no quantiles."""
+        """Return why these predictions lack a method: names have no moments, and vectors no quantiles."""
         one_of(what, "method of predictions", CAPABILITIES)
         numeric = what in ("mean", "variance", "interquartile_range", "cdf", "quantile")
         if numeric and self.classes is not None and self.support is None:

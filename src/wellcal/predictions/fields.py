@@ -24,7 +24,7 @@ KEY = "wellcal parameter"
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is known about a field that has one entry for each prediction; see :func:`parameter`."""
+    """Declaration of a field that has one entry for each prediction; see :func:`parameter`."""
 
     domain: Domain = real
     ndim: int = 1
@@ -40,7 +40,7 @@ class Parameter:
     named: Literal["classes", "levels"] | None = None
 
     def has_rows(self, x: object) -> bool:
-        """Whether `x` has a row for each prediction, rather than one that all of them share."""
+        """True if `x` has a row for each prediction, rather than one that all of them share."""
         shape = attribute(x, "shape")
         return isinstance(shape, tuple) and len(cast("tuple[Any, ...]", shape)) >= self.ndim
 

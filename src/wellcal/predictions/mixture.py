@@ -83,7 +83,7 @@ class Mixture(Predictions):
 
     @property
     def target_kind(self) -> str:
-        """What targets are: what they are for all components, else "real"."""
+        """Name of the domain of targets that all components share, else "real"."""
         kinds = {component.target_kind for component in self.components}
         if kinds == {"labels"}:
             return "labels" if self.shares_labels else "real"
@@ -105,7 +105,7 @@ class Mixture(Predictions):
         return self._sum((component.class_probs() for component in self.components), vectors=True)
 
     def labels(self) -> NDArray:
-        """What targets look like, as a NumPy array, where all components predict the same classes."""
+        """Values that targets have, as a NumPy array, if all components predict the same classes."""
         self.require("class_probs")
         return cast("Any", self.components[0]).labels()
 
@@ -117,7 +117,7 @@ class Mixture(Predictions):
     # -- what there is -----------------------------------------------------------------------
 
     def missing(self, what: str) -> str | None:
-        """Why this mixture lacks a method: most often because one of its components does."""
+        """Return why this mixture lacks a method: most often because one of its components does."""
         one_of(what, "method of predictions", CAPABILITIES)
         if what == "class_probs":
             alike = "this Mixture has no classes: its components do not predict the same ones"

@@ -50,7 +50,7 @@ def _register(jax: Any, family: Any) -> None:
 
 
 class _Shared:
-    """What all predictions share, as JAX's static data: compared by value, also NumPy arrays."""
+    """Static data of JAX that all predictions share: compared by value, also NumPy arrays."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values

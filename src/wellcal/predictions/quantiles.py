@@ -1,4 +1,4 @@
-"""Predictions known through quantiles."""
+"""Predictions by quantiles at common levels."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Quantiles(Predictions):
         return max(0.25, float(self.levels[0])), min(0.75, float(self.levels[-1]))
 
     def missing(self, what: str) -> str | None:
-        """Why these predictions lack a method: their levels may not reach the middle."""
+        """Return why these predictions lack a method: their levels may not reach the middle."""
         one_of(what, "method of predictions", CAPABILITIES)
         low, high = self._middle()
         if what == "interquartile_range" and low >= high:

@@ -1,4 +1,4 @@
-"""Predictions known through samples."""
+"""Predictions by samples."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Samples(FiniteFamily):
 
     @property
     def target_kind(self) -> str:
-        """What targets are: "objects" or "real"."""
+        """Name of the domain of targets: "objects" or "real"."""
         return "objects" if self.holds_objects else super().target_kind
 
     @property
@@ -136,7 +136,7 @@ class Samples(FiniteFamily):
         return self.xp.full_like(flat, 1.0 / size)
 
     def missing(self, what: str) -> str | None:
-        """Why these predictions lack a method: objects can only be sampled, and vectors have no quantiles."""
+        """Return why these predictions lack a method: objects can only be sampled."""
         one_of(what, "method of predictions", CAPABILITIES)
         if self.holds_objects and what != "sample":
             return f"Samples of objects have no {what.replace('_', ' ')}"
