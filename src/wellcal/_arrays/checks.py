@@ -74,6 +74,8 @@ def numeric_array(x: Any, name: str) -> Array:
 
 def _floating(x: object, name: str, like: Array | None) -> Array:
     given = numeric_array(x, name)
+    if type(x) is np.ndarray is type(like) and given.dtype.kind == "f":
+        return given
     xp = namespace(given)
     dtype = like.dtype if like is not None and not is_array(x) and is_floating(like) else None
     if like is not None and is_numpy(xp):
