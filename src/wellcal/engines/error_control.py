@@ -118,7 +118,7 @@ class ErrorControl:
     @classmethod
     def of(cls, problem: Problem) -> ErrorControl:
         """Draw cases, half of them in proportion to h_ii, and sum their rows of a problem."""
-        n, rng, told = problem.n, np.random.default_rng(0), reporter()
+        n, rng, report = problem.n, np.random.default_rng(0), reporter()
         if n <= _ROWS:
             cases, weight = np.arange(n), np.ones(n)
         else:
@@ -131,7 +131,7 @@ class ErrorControl:
                 h = np.array(to_numpy(problem.values(cases, some)))
             h[cases[:, None] == np.arange(some.start, some.stop)] = 0.0
             rows += h.sum(axis=1)
-            told("control rows", some.stop, n)
+            report("control rows", some.stop, n)
         return cls(cases, rows, weight, null_scale(problem))
 
     def error(self, rows: NDArray, bias: float | None = None) -> ControlError:

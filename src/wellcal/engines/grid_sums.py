@@ -2,7 +2,7 @@
 
 Features go to the nodes around each point by bilinear interpolation, meet there by FFT, and come back:
 ``khat(x, x') = w(x)' C w(x')`` is positive definite, and its diagonal is taken off exactly. C has the
-cubic-B-spline coefficients of k and not its values, so that khat has the right mean over a cell; what is left
+cubic-B-spline coefficients of k and not its values, so that khat has the right mean over a cell; the rest
 is the kink at zero, of relative size ``(step / lengthscale) ** 2``. Equal points are exact. Points
 off the window of the grid meet near points directly; clusters within few cells have finer grids of their own.
 
@@ -32,7 +32,7 @@ _COARSEST = 20  # nodes in a length scale
 _SPARED = 4.0  # times fewer nodes than there might be in a length scale: more gain little
 _FAR = 16.0  # of the exponent: points off the window meet those within exp(-16) = 1e-7
 _LOOKED_AT = 10_000  # points that stand for all of them in choices
-_FEW = 1000  # cases that meet directly
+_FEW, _ENTRIES = 1000, 1 << 24  # cases that meet directly, and pairs of those that do so at a time
 _DIRECT, _TOO_MANY = 100, 10_000  # pairs off the window for each case: quicker than a wider grid; than tiles
 _CROWDED, _FEW_CELLS = 0.01, 64  # share of the cases in a cell that makes a cluster, and cells of one
 _DEEPEST, _IN_A_CLUSTER = 4, 1 << 16  # grids within grids, and their nodes
@@ -230,9 +230,9 @@ def sum_on_grid(points: Array, phi: Array, kernel: DecayKernel, *, cells: int = 
     rows, inside = _direct(points, phi, kernel, off, far), xp.nonzero(~off)[0]
     if not len(inside):
         return PairSum(rows, 0.0)
-    found = _on_a_grid(points[inside], phi[inside], kernel, centre, reach, cells, 0)
-    rows[inside] += found.rows
-    return PairSum(rows, found.bias)
+    of_inside = _on_a_grid(points[inside], phi[inside], kernel, centre, reach, cells, 0)
+    rows[inside] += of_inside.rows
+    return PairSum(rows, of_inside.bias)
 
 
 def _direct(points: Array, phi: Array, kernel: DecayKernel, off: Array, far: float) -> Array:
@@ -240,8 +240,9 @@ def _direct(points: Array, phi: Array, kernel: DecayKernel, off: Array, far: flo
     xp = namespace(phi)
     rows, which = xp.zeros_like(points[:, 0]), xp.nonzero(off)[0]
     which = which[xp.argsort(points[which, 0])]
-    for start in range(0, len(which), 64):
-        own = which[start : start + 64]
+    step = max(1, min(64, _ENTRIES // len(points)))
+    for start in range(0, len(which), step):
+        own = which[start : start + step]
         box = points[own]
         near = (points >= xp.min(box, axis=0) - far) & (points <= xp.max(box, axis=0) + far)
         others = xp.nonzero(xp.all(near, axis=1))[0]

@@ -52,7 +52,7 @@ class Finished(NamedTuple):
 
 
 class State(NamedTuple):
-    """What cases add to a sum: ``W' phi``, and sums of khat(x, x) |phi|^2, also at half the resolution."""
+    """Contribution of cases: ``W' phi``, and sums of khat(x, x) |phi|^2, also at half the resolution."""
 
     fields: Array
     own: float
@@ -112,15 +112,15 @@ def sum_pairs(method: KernelSum, points: Array, phi: Array) -> PairSum:
     (True, 0.0)
     """
     chunks = list(in_chunks(len(points), within=method.batch))
-    kept: list[Any] = [None] * len(chunks)
+    encodings: list[Any] = [None] * len(chunks)
 
     def encoded(k: int) -> Any:
-        weights = method.encode(points[chunks[k]]) if kept[k] is None else kept[k]
+        weights = method.encode(points[chunks[k]]) if encodings[k] is None else encodings[k]
         if len(chunks) == 1 or phi.shape[1] > method.columns:
-            kept[k] = weights
+            encodings[k] = weights
         return weights
 
-    def told(cases: Chunk, columns: int) -> None:
+    def report(cases: Chunk, columns: int) -> None:
         nonlocal done
         done += (cases.stop - cases.start) * columns
         if len(chunks) > 1 or phi.shape[1] > method.columns:
@@ -134,10 +134,10 @@ def sum_pairs(method: KernelSum, points: Array, phi: Array) -> PairSum:
         for k, cases in enumerate(chunks):
             added = method.chunk(encoded(k), block[cases])
             state = added if state is None else method.merge(state, added)
-            told(cases, block.shape[1])
+            report(cases, block.shape[1])
         finished = method.finish(state)
         bias += finished.total - finished.half
         for k, cases in enumerate(chunks):
             rows[cases] += method.rows(encoded(k), block[cases], finished)
-            told(cases, block.shape[1])
+            report(cases, block.shape[1])
     return PairSum(rows, bias)

@@ -43,7 +43,7 @@ FEWEST_IN_A_PLANE = 5000
 """Cases from which "auto" takes a grid: tiles are as quick there."""
 
 _FEWEST_ON_DEVICE = 20_000  # tensors: tiles take a few milliseconds there
-_FEWEST_SHARP = 10_000  # the same for features in blocks
+_FEWEST_SHARP = 10_000  # cases from which features in blocks are quicker
 _COARSE = 100_000  # cases up to which a quarter of the nodes serves at first, and all pivots are taken
 _NODES_FOR_A_CASE, _CASES_FOR_A_PIVOT = 16, 16  # beyond, tiles are as quick
 _PIVOTS, _MOST_PIVOTS, _WHOLE = 64, 1024, 512  # at first, at most, and where they hold candidates to rounding
@@ -82,10 +82,10 @@ class Linear(Tiled):
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(10_000)
     >>> y = rng.random(10_000) < p
-    >>> found = wc.skce(y, wc.Bernoulli(p), engine="linear")
-    >>> found.provenance["engine"], found.provenance["sums"]
+    >>> result = wc.skce(y, wc.Bernoulli(p), engine="linear")
+    >>> result.provenance["engine"], result.provenance["sums"]
     ('linear', 'running sums on a line')
-    >>> abs(found.value - wc.skce(y, wc.Bernoulli(p), engine="tiled").value) < 1e-15
+    >>> abs(result.value - wc.skce(y, wc.Bernoulli(p), engine="tiled").value) < 1e-15
     True
     """
 
@@ -139,21 +139,23 @@ class Linear(Tiled):
             problem.prepared.runs[self.name] = of_tensors[1]
             return of_tensors[0]
         with one_blas_thread():
-            found = self._without_the_square(problem)
-        if isinstance(found, str):
+            result = self._without_the_square(problem)
+        if isinstance(result, str):
             sums = super().triangle(problem)
-            problem.prepared.runs[self.name] |= {"engine_note": f"not linear: {found}"}
+            problem.prepared.runs[self.name] |= {"engine_note": f"not linear: {result}"}
             return sums
         features = problem.prepared.features
-        problem.prepared.runs[self.name] = ({} if features is None else features.describe()) | found.said
-        return Sums(0.5 * float(found.rows.sum()), found.rows)
+        problem.prepared.runs[self.name] = (
+            {} if features is None else features.describe()
+        ) | result.provenance
+        return Sums(0.5 * float(result.rows.sum()), result.rows)
 
     def describe(self, problem: Problem) -> dict[str, Any]:
         """Describe how sums were made, and how far their control rows were off."""
         run = problem.prepared.runs.get(self.name, {})
         return run if "engine" in run else {**super().describe(problem), "engine": Tiled.name}
 
-    def _without_the_square(self, problem: Problem) -> _Found | str:
+    def _without_the_square(self, problem: Problem) -> _Result | str:
         """Refine sums until control rows agree, or say why there are none."""
         if problem.n < FEWEST:
             return "cases are too few"
@@ -162,7 +164,7 @@ class Linear(Tiled):
         terms = [term for term in made if term is not None]
         if len(terms) < len(made):
             return "features of the kernel on targets take longer than pairs"
-        said: dict[str, Any] = {"engine": self.name}
+        provenance: dict[str, Any] = {"engine": self.name}
         control, best, before = None, None, math.inf
         levels = [self._levels(term.points, term.kernel) for term in terms]
         for level in islice(zip(*levels, strict=False), _ATTEMPTS):
@@ -171,16 +173,16 @@ class Linear(Tiled):
                 break
             sums = cast("list[PairSum]", parts)
             rows, bias = np.sum([part.rows for part in sums], axis=0), sum(part.bias for part in sums)
-            found = _Found(rows, said | {"sums": ", ".join(dict.fromkeys(way.how for way in level))})
+            result = _Result(rows, provenance | {"sums": ", ".join(dict.fromkeys(way.how for way in level))})
             goal = self.tolerance * min(way.goal for way in level)
             if goal == math.inf:
-                return found
+                return result
             control = ErrorControl.of(exact) if control is None else control
             error = control.error(rows, bias)
             if error.value <= min(self.tolerance, before):
                 rounded = any(way.single for way in level)
                 precision = "mixed: products in float32" if rounded else "float64"
-                best = _Found(rows, found.said | {"precision": precision} | error.describe())
+                best = _Result(rows, result.provenance | {"precision": precision} | error.describe())
             if error.value <= goal or error.value > 0.5 * before:
                 break
             before = error.value
@@ -217,9 +219,9 @@ class Linear(Tiled):
         return sum_on_grid(points, features, kernel, cells=cells)
 
 
-class _Found(NamedTuple):
+class _Result(NamedTuple):
     rows: NDArray
-    said: dict[str, Any]
+    provenance: dict[str, Any]
 
 
 class _Level(NamedTuple):
@@ -258,11 +260,11 @@ class _TermSum:
     def sum(self, level: _Level) -> PairSum | None:
         rows, bias = np.zeros(len(self.points)), 0.0
         for cases, phi in self.blocks:
-            found = level.sums(self.points[cases], phi)
-            if found is None:
+            result = level.sums(self.points[cases], phi)
+            if result is None:
                 return None
-            rows[cases] += self.factor * found.rows
-            bias += self.factor * found.bias
+            rows[cases] += self.factor * result.rows
+            bias += self.factor * result.bias
         return PairSum(rows, bias)
 
 

@@ -91,7 +91,7 @@ def blocks_of_features(form: Form, rows: Measure) -> FeatureBlocks | None:
 def _members(rows: Measure, lengthscale: float, origin: float) -> dict[int, NDArray] | None:
     """Return the cases that reach each block; None where one reaches too many, or blocks too far away."""
     n, width = len(rows[0].leaf), _COLUMNS * step_of(lengthscale)
-    found: list[NDArray] = []
+    reached: list[NDArray] = []
     for part in rows:
         element: Any = part.element
         x = np.asarray(element.x[0]) - origin
@@ -102,7 +102,7 @@ def _members(rows: Measure, lengthscale: float, origin: float) -> dict[int, NDAr
         case = np.broadcast_to(np.arange(n)[:, None], x.shape)
         for k in range(int((last - first).max()) + 1):
             some = first + k <= last
-            found.append((first[some] + k).astype(np.int64) * n + case[some])
-    meetings = np.unique(np.concatenate(found))
+            reached.append((first[some] + k).astype(np.int64) * n + case[some])
+    meetings = np.unique(np.concatenate(reached))
     numbers, starts = np.unique(meetings // n, return_index=True)
     return dict(zip(numbers.tolist(), np.split(meetings % n, starts[1:]), strict=True))
