@@ -356,7 +356,7 @@ ONCE: dict[str, tuple[str, Function[[Any], Any], np.ndarray]] = {
         lambda x: wc.skce(np.full((3, 6), 1.0 / 6.0), wc.Dirichlet(x), expectations=wc.Lowering(points=32)),
         _concentrations(3, 6),
     ),
-    "scale": ("the scale", lambda x: wc.skce(POSITIVE, wc.PowerExponential(x, x, x)), POSITIVE),
+    "scale": ("the loc", lambda x: wc.skce(POSITIVE, wc.PowerExponential(x, x, x)), POSITIVE),
     "shape": (
         "the shape",
         lambda x: wc.skce(POSITIVE, wc.PowerExponential(torch.zeros(3), torch.ones(3), x)),

@@ -16,7 +16,7 @@ from scipy import stats
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, choose
+from wellcal.expectations.adaptive_quadrature import FOR_FEATURES, FOR_PAIRS, choose
 from wellcal.expectations.signed_measures import components_of
 
 Profile = Callable[[Any], Any]

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations.probes import Probe
+from wellcal.expectations.quadrature_error import Probe
 from wellcal.predictions import Predictions, family, parameter, positive
 from wellcal.problem.problem import prepare
 

@@ -14,10 +14,10 @@ from scipy import stats
 
 import wellcal as wc
 from wellcal import kernels as k
+from wellcal.expectations.adaptive_quadrature import FOR_FEATURES, choose
 from wellcal.expectations.distances import distance
-from wellcal.expectations.nodes import FOR_FEATURES, choose
+from wellcal.expectations.gauss_jacobi import beta_rule
 from wellcal.expectations.pivots import spanning_pivots
-from wellcal.expectations.sticks import beta_rule
 
 Profile = Callable[[np.ndarray], np.ndarray]
 ONE = k.ExpDistance(k.MaximumMeanDiscrepancy(k.Gaussian()), lengthscale=1e9, power=2.0)

@@ -12,8 +12,8 @@ import torch
 
 import wellcal as wc
 from wellcal import kernels as k
-from wellcal.expectations import nodes
-from wellcal.expectations.nodes import FOR_FEATURES, FOR_PAIRS, choose
+from wellcal.expectations import adaptive_quadrature as nodes
+from wellcal.expectations.adaptive_quadrature import FOR_FEATURES, FOR_PAIRS, choose
 from wellcal.expectations.pivots import spanning_pivots
 from wellcal.hypotests.setup import make_setup
 from wellcal.measures.target_sets.feature_terms import TableTerm

@@ -33,7 +33,7 @@ COUNT_TAIL = 5e-14  # mass left out at each end
 _ORDER, _ROUGH_ORDER = 16, 12  # atoms of a panel, and those of the rule that errors are measured by
 _MAX_GRID = 4096
 _SUMMED = 4096  # counts of a panel whose powers are summed one by one
-_FAR = 4.0  # standard deviations above the mean from which panels grow
+_FAR = 8.0  # standard deviations above the mean from which panels grow
 _LOST = 1e-3  # mass that rounding may take
 
 MOST_ATOMS = 1024
@@ -98,7 +98,7 @@ def _rule(longest: float, most: int, order: int, bounds: NDArray) -> NDArray:
     low, stop, centre, spread = (np.where(np.isfinite(b), b, 0.0) for b in bounds)
     limit = np.maximum(np.minimum(2.0 * spread, longest), order)
     tail = centre, np.maximum(_FAR * spread, 1.0)
-    factor = np.ones(len(low))
+    factor = np.maximum((stop - low) / limit * (order / most), 1.0)
     while True:
         starts, lengths = _panels((low, stop), tail, limit, factor, order, most // order)
         crowded = starts[-1] + lengths[-1] < stop
@@ -106,7 +106,7 @@ def _rule(longest: float, most: int, order: int, bounds: NDArray) -> NDArray:
             break
         factor[crowded] *= 2.0
     kinds, index = np.unique(lengths, return_inverse=True)
-    rules = np.stack([_sum_rule(int(length), order) for length in kinds], axis=1)
+    rules = np.stack([_sum_rule(float(length), order) for length in kinds], axis=1)
     offsets, weights = rules[:, index.reshape(lengths.shape)]
     rows = (starts[:, :, None] + offsets, weights)
     return np.stack([np.moveaxis(row, 0, 1).reshape(len(low), -1) for row in rows])
@@ -138,7 +138,7 @@ def _panels(
 
 
 @lru_cache(maxsize=4096)
-def _sum_rule(length: int, order: int) -> NDArray:
+def _sum_rule(length: float, order: int) -> NDArray:
     """Counts ``0 <= k < length`` and weights that sum polynomials of degree below `order`, ``(2, order)``."""
     index = np.arange(order)
     if length <= order:

@@ -15,12 +15,19 @@ from wellcal._arrays.checks import one_of
 from wellcal._arrays.memo import Memo
 from wellcal._arrays.namespaces import Array, NDArray, is_numpy, is_traced
 from wellcal._arrays.rows import Rows
+from wellcal.expectations.adaptive_quadrature import (
+    FOR_FEATURES,
+    Chosen,
+    Effort,
+    choose,
+    effort_for,
+    in_order,
+)
 from wellcal.expectations.atoms import LOWERINGS
 from wellcal.expectations.bilinear import ElementForm, FiniteForm, Form, WeightRows, has_closed_form
 from wellcal.expectations.features import MOST_FEATURES, FeatureGrid, mean_features, needed_features
 from wellcal.expectations.grids import common_grid, grid_probabilities, one_hot, support_gram
 from wellcal.expectations.lowering import Lowering
-from wellcal.expectations.nodes import FOR_FEATURES, Chosen, Effort, choose, effort_for, in_order
 from wellcal.expectations.pivots import Pivots, spanning_pivots
 from wellcal.expectations.rules.elements import Normals, Points
 from wellcal.expectations.signed_measures import (

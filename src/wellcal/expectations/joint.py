@@ -21,11 +21,11 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import slice_rows
+from wellcal.expectations.adaptive_quadrature import points_amid
 from wellcal.expectations.atoms import Atoms
 from wellcal.expectations.bilinear import Cost, each_batch
 from wellcal.expectations.expansion import Notes, check_expectations
 from wellcal.expectations.lowering import Lowering, lower
-from wellcal.expectations.nodes import points_amid
 from wellcal.expectations.rules.elements import Points
 from wellcal.expectations.signed_measures import (
     Components,

@@ -12,8 +12,8 @@ Five schemes, each stated in the provenance of a result:
 - other vectors with a transform from the unit cube: a Sobol' sequence with a fixed scramble.
 - anything that can only be sampled: Monte Carlo with a fixed seed.
 
-Gradients. Atoms move with locations and scales; other parameters act on the weights, through the likelihood
-ratio (see `likelihood_ratios`).
+Gradients. Atoms at quantiles move with the parameters, so that the derivative of a sum over atoms is that of
+its value; of vectors the weights change (see `score_gradients`).
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ from wellcal._arrays.namespaces import (
 )
 from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.count_atoms import whole_numbers
-from wellcal.expectations.likelihood_ratios import (
-    differentiable_atoms,
+from wellcal.expectations.gauss_jacobi import MOST_COORDINATES, nodes_within, stick_atoms
+from wellcal.expectations.score_gradients import (
+    change,
     dirichlet_atoms,
+    scored_weights,
     times_likelihood_ratio,
     within_reach,
 )
-from wellcal.expectations.sticks import MOST_COORDINATES, nodes_within, stick_atoms
 from wellcal.predictions import (
     DiagonalNormal,
     Dirichlet,
@@ -182,8 +183,48 @@ def at_scores(
     if isinstance(predictions, (Normal, LogNormal)) and _has_moving_atoms(predictions):
         return Atoms(_moving_atoms(predictions, scores), shared, scheme, nested=True)
     assert values is not None
-    atoms = Atoms(asarray(values, **here), shared, scheme, nested=True)
-    return _with_derivatives(predictions, atoms, scores)
+    return Atoms(_moving_quantiles(predictions, asarray(values, **here), scores), shared, scheme, nested=True)
+
+
+_STEP = 1e-5
+"""Relative step of a parameter: differences of quantiles are then right to 1e-10."""
+
+
+def _moving_quantiles(predictions: Predictions, values: Array, scores: NDArray) -> Array:
+    """Return quantiles ``(n, S)`` with their derivatives by the parameters, from differences.
+
+    Differences do not ask for a density, which may be infinite where quantiles are too small for a number.
+    """
+    values = within_reach(values)
+    if not predictions.ops.differentiable:
+        return values
+    fields = [name for name in predictions.array_fields if getattr(predictions, name) is not None]
+    arrays = [widen(getattr(predictions, name)) for name in fields]
+    varying = [k for k, array in enumerate(arrays) if getattr(array, "requires_grad", True)]
+
+    def slopes(*numbers: NDArray) -> NDArray:
+        parameters = {name: np.asarray(x, dtype=np.float64) for name, x in zip(fields, numbers, strict=True)}
+        table = np.broadcast_to(scores, (len(parameters[fields[0]]), scores.shape[-1]))
+        out = np.empty((len(varying), *table.shape))
+        for row, k in enumerate(varying):
+            declared = predictions.parameter_fields.get(fields[k])
+            unit = parameters.get(declared.unit or fields[k]) if declared else None
+            size = np.abs(parameters[fields[k]] if unit is None else unit)
+            step = _STEP * np.where(size > 0.0, size, 1.0)
+            upper, lower = (
+                quantiles_at(predictions.with_fields(**{**parameters, fields[k]: moved}), table)
+                for moved in (parameters[fields[k]] + step, parameters[fields[k]] - step)
+            )
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[row] = (upper - lower) / (2.0 * step[:, None])
+        return within_reach(np.where(np.isfinite(out), out, 0.0))
+
+    fixed = [stop_gradient(array) for array in arrays]
+    found = through_numpy(slopes, *fixed, shape=(len(varying), *values.shape))
+    for row, k in enumerate(varying):
+        name = f"the {fields[k]} of {type(predictions).__name__}"
+        values = values + found[row, ...] * change(right_derivatives(arrays[k], 1, name))
+    return values
 
 
 def _has_moving_atoms(predictions: Predictions) -> bool:
@@ -246,12 +287,6 @@ def quantiles_at(batch: Predictions, scores: NDArray) -> NDArray:
     return out
 
 
-def _with_derivatives(predictions: Predictions, atoms: Atoms, scores: NDArray | None = None) -> Atoms:
-    """Let the parameters act on atoms and weights; quantiles are given with their normal `scores`."""
-    values, weights = differentiable_atoms(predictions, atoms.values, atoms.weights, scores)
-    return replace(atoms, values=values, weights=weights)
-
-
 # -- vectors ---------------------------------------------------------------------------------
 
 
@@ -269,6 +304,12 @@ def _of_equal_weight(values: Array, scheme: str = "scrambled Sobol' sequence, {}
     n, points = values.shape[:2]
     weights = namespace(values).full((n, points), 1.0 / points, dtype=values.dtype, device=device_of(values))
     return Atoms(values, weights, scheme.format(points))
+
+
+def _scored(predictions: Predictions, atoms: Atoms) -> Atoms:
+    """Let the parameters act on the weights."""
+    values = within_reach(atoms.values)
+    return replace(atoms, values=values, weights=scored_weights(predictions, values, atoms.weights))
 
 
 @LOWERINGS.register(DiagonalNormal)
@@ -300,7 +341,7 @@ def _by_radius(predictions: PowerExponential, nodes: int, points: int) -> Atoms:
         shape=right_derivatives(predictions.shape, 1, "the shape of PowerExponential"),
         chol=right_derivatives(predictions.chol, 1, "matrices of PowerExponential"),
     )
-    return _with_derivatives(predictions, _of_equal_weight(values))
+    return _scored(predictions, _of_equal_weight(values))
 
 
 def _affine(predictions: DiagonalNormal | MultivariateNormal, z: Array) -> Array:
@@ -335,4 +376,4 @@ def _by_sampling(predictions: Predictions, points: int) -> Atoms:
     draws = predictions.sample(np.random.default_rng(_SEED), points)
     xp = namespace(draws)
     values = widen(xp.permute_dims(draws, (1, 0, *range(2, draws.ndim))))
-    return _with_derivatives(predictions, _of_equal_weight(values, "Monte Carlo, {} draws with a fixed seed"))
+    return _scored(predictions, _of_equal_weight(values, "Monte Carlo, {} draws with a fixed seed"))

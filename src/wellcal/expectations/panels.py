@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellcal._arrays.namespaces import NDArray
-from wellcal.expectations.probes import Probe, finite_points
+from wellcal.expectations.quadrature_error import Probe, finite_points
 
 Quantile = Callable[[NDArray, NDArray], NDArray]
 """Atoms ``(p, m)`` of some rows ``(p,)`` at normal scores ``(p, m)``."""

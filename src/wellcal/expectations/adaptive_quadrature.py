@@ -1,4 +1,4 @@
-"""How many atoms each prediction gets, and how large the error of its expectations then is.
+"""Adaptive quadrature: more atoms for predictions that need them, with a measured error.
 
 Scalars are tried on ever finer trapezoidal rules in the normal score, row by row, and rows that stay too
 coarse are handed to panels that refine themselves. The error is measured on all rows: it is the largest
@@ -26,6 +26,7 @@ from wellcal._arrays.warnings import advise
 from wellcal.expectations import panels
 from wellcal.expectations.atoms import LOWERINGS, Atoms
 from wellcal.expectations.count_atoms import COUNT_TAIL, MOST_ATOMS, whole_numbers
+from wellcal.expectations.gauss_jacobi import LADDERS, coarser_rule, stick_atoms
 from wellcal.expectations.lowering import (
     Lowering,
     at_scores,
@@ -36,8 +37,7 @@ from wellcal.expectations.lowering import (
     lower,
     quantiles_at,
 )
-from wellcal.expectations.probes import Probe, finite_points
-from wellcal.expectations.sticks import LADDERS, coarser_rule, stick_atoms
+from wellcal.expectations.quadrature_error import Probe, finite_points
 from wellcal.kernels.base import Kernel
 from wellcal.kernels.targets import calls_for_each_pair
 from wellcal.predictions import Dirichlet, Predictions
@@ -87,7 +87,7 @@ class Effort:
     accept
         Error at which a rule is taken at once.
     most
-        Nodes for a row whose panels refine themselves.
+        Nodes for a row whose panels refine themselves, 0 where none do.
     even
         Whether all rows get equally many nodes, as sums over pairs of nodes need.
     """
@@ -98,7 +98,7 @@ class Effort:
     even: bool
 
 
-FOR_PAIRS = Effort((16, 24, 32, 48, 64, 96, 128, 192, 256), 1e-6, 256, even=True)
+FOR_PAIRS = Effort((16, 24, 32, 48, 64, 96, 128, 192, 256), 1e-6, 0, even=True)
 """Where pairs of nodes meet, whose number is squared."""
 
 _ROUGH = 1e-3  # errors that a user should know of
@@ -115,14 +115,15 @@ def effort_for(kernel: Kernel, cases: int) -> Effort:
         return FOR_PAIRS
     first, *finer = FOR_PAIRS.ladder
     affordable = [nodes for nodes in finer if nodes * cases <= MOST_CALLED]
-    return replace(FOR_PAIRS, ladder=(first, *affordable), most=0)
+    return replace(FOR_PAIRS, ladder=(first, *affordable))
 
 
 FOR_FEATURES = Effort((32, 64, 128), 1e-7, 8192, even=False)
 """Where nodes only make features, and many cost little."""
 
 _MAX_NODES = 4_000_000  # of all rows that are refined: 32 MB
-_TRACED_NODES = 64  # under tracing values cannot be looked at: a middling rule, and no estimate of its error
+_TRACED_NODES = 256
+"""Nodes under tracing, where errors cannot be measured: so many that gradients are right to 1e-6."""
 
 _chosen: Memo[Chosen] = Memo()
 
@@ -145,13 +146,15 @@ def choose_anew(
     predictions: Predictions, kernel: Kernel, options: Lowering, points: int, effort: Effort
 ) -> Chosen:
     """The same without looking at what is remembered."""
-    if is_traced(predictions.like):
-        atoms = lower(predictions, options.nodes or _TRACED_NODES, points)
-        return Chosen((Part(None, atoms),), float("nan"), atoms.scheme)
     probe = Probe(kernel, predictions.like)
+    counts = predictions.target_kind == "counts" and not has_own_lowering(predictions)
+    if is_traced(predictions.like):
+        nodes = options.nodes or _TRACED_NODES
+        atoms = whole_numbers(predictions, _longest(probe)) if counts else lower(predictions, nodes, points)
+        return Chosen((Part(None, atoms),), float("nan"), atoms.scheme)
     if options.points is None and has_sticks(predictions):
         return _of_sticks(cast("Dirichlet", predictions), probe, effort, options.tolerance)
-    if predictions.target_kind == "counts" and not has_own_lowering(predictions):
+    if counts:
         return _of_counts(predictions, probe, effort)
     if not is_scalar_rule(predictions):
         return _measured(lower(predictions, options.nodes or effort.ladder[0], points), probe)
@@ -188,10 +191,15 @@ _COUNTS_PER_SCALE = 4.0  # a kernel over so many length scales is a polynomial o
 _MAX_COUNTS = 16_000_000  # atoms of all rows
 
 
+def _longest(probe: Probe) -> float:
+    """Counts that one panel may hold."""
+    return _COUNTS_PER_SCALE * min(probe.radii(), default=np.inf)
+
+
 def _of_counts(predictions: Predictions, probe: Probe, effort: Effort) -> Chosen:
     """Counts of rows with windows of about one width together; of all rows where pairs of atoms meet."""
-    longest = _COUNTS_PER_SCALE * min(probe.radii(), default=np.inf)
-    groups: list[tuple[NDArray | None, int]] = [(None, effort.most)]
+    longest = _longest(probe)
+    groups: list[tuple[NDArray | None, int]] = [(None, effort.ladder[-1])]
     if not effort.even:
         batch = in_numpy(predictions)
         width = batch.quantile(1.0 - COUNT_TAIL) - batch.quantile(COUNT_TAIL)
@@ -262,7 +270,7 @@ def _of_sticks(predictions: Dirichlet, probe: Probe, effort: Effort, tolerance: 
     n, (d,) = len(batch), batch.event_shape
     others = batch.mean()[np.unique(np.linspace(0, n - 1, 4).astype(int))]
     shared = np.concatenate([others, np.eye(d)])
-    ladder = [m for m in LADDERS[d] if not effort.even or m ** (d - 1) <= effort.most]
+    ladder = [m for m in LADDERS[d] if not effort.even or m ** (d - 1) <= FOR_PAIRS.ladder[-1]]
     errors, chosen = np.full(n, np.inf), np.full(n, ladder[0])
     pending = np.arange(n)
     coarse = stick_atoms(batch, coarser_rule(ladder[0]))

@@ -19,7 +19,7 @@ import numpy as np
 from wellcal._arrays.derivatives import right_derivatives
 from wellcal._arrays.namespaces import Array, NDArray, namespace, stop_gradient, through_numpy, widen
 from wellcal.expectations.atoms import Atoms
-from wellcal.expectations.likelihood_ratios import change
+from wellcal.expectations.score_gradients import change
 from wellcal.predictions import Dirichlet
 
 MOST_COORDINATES = 4
