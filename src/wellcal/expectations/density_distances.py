@@ -15,7 +15,6 @@ from wellcal._arrays.namespaces import (
 from wellcal._arrays.ops import Ops, ops_for
 from wellcal.expectations.bilinear import Cost
 from wellcal.expectations.distances import Context, PreparedDistance, embedded, unavailable
-from wellcal.expectations.rules import hellinger
 from wellcal.expectations.signed_measures import weighted_sum
 from wellcal.kernels.metrics import (
     DISTANCES,
@@ -55,6 +54,24 @@ def _class_probabilities(predictions: Predictions) -> Array | None:
     if not all(isinstance(family, (Bernoulli, Categorical)) for family in predictions.parts):
         return None
     return weighted_sum(predictions, lambda family: widen(family.class_probs()))
+
+
+_Pair = tuple[Array, Array]
+
+
+def _normal_coefficient(ops: Ops, loc: _Pair, scale: _Pair) -> Array:
+    """Log Bhattacharyya coefficient of normals with independent coordinates along the last axis.
+
+    With t = s^2 + s'^2 each coordinate gives ``log(1 - (s - s')^2 / t) / 2 - (m - m')^2 / (4 t)``.
+    """
+    total = scale[0] ** 2 + scale[1] ** 2
+    spread = 0.5 * ops.log1p(-((scale[0] - scale[1]) ** 2) / total)
+    return ops.xp.sum(spread - 0.25 * (loc[0] - loc[1]) ** 2 / total, axis=-1)
+
+
+def _poisson_coefficient(ops: Ops, rate: _Pair) -> Array:
+    """Return ``-(sqrt(a) - sqrt(b))^2 / 2``, summed over the last axis."""
+    return -0.5 * ops.xp.sum((ops.root(rate[0]) - ops.root(rate[1])) ** 2, axis=-1)
 
 
 class LocationScale(NamedTuple):
@@ -110,9 +127,9 @@ def _hellinger_of_log_normals(metric: Hellinger, predictions: LogNormal, how: Co
 
 def _between_normals(loc: Array, scale: Array) -> PreparedDistance:
     rows = LocationScale(*(embedded(parameter).rows for parameter in (loc, scale)))
-    return PreparedDistance(HellingerDistance(hellinger.normal), rows)
+    return PreparedDistance(HellingerDistance(_normal_coefficient), rows)
 
 
 @DISTANCES.register(Hellinger, Poisson)
 def _hellinger_of_poissons(metric: Hellinger, predictions: Poisson, how: Context) -> PreparedDistance:
-    return PreparedDistance(HellingerDistance(hellinger.poisson), (widen(predictions.rate)[:, None],))
+    return PreparedDistance(HellingerDistance(_poisson_coefficient), (widen(predictions.rate)[:, None],))
