@@ -15,8 +15,9 @@ from scipy import special, stats
 from typer.testing import CliRunner
 
 import wellcal as wc
-from wellcal._arrays.seeds import DEFAULT_SEED, as_generator, known_seed, seed_text
+from wellcal._arrays.seeds import DEFAULT_SEED, as_generator, known_seed
 from wellcal.cli import app
+from wellcal.hypotests.result import seed_text
 
 N = 80
 

@@ -200,12 +200,6 @@ def label_array(x: Any, name: str) -> Array:
     return array
 
 
-def is_missing(label: Any) -> bool:
-    """True if a label is None, or a value that does not equal itself."""
-    same = label == label
-    return label is None or not (isinstance(same, (bool, np.bool_)) and bool(cast("bool", same)))
-
-
 def described(item: Any) -> str:
     """A value for an error, or its type where it is long to write."""
     try:
@@ -517,25 +511,19 @@ def same_library(**named: object) -> Any:
         raise TypeError(f"{' and '.join(named)}: {error}") from None
 
 
-def common_library(*given: object) -> Array | None:
-    """The array among `given` that decides library, device and precision of the rest; None if there is none.
-
-    NumPy arrays are carried into another library, never the reverse.
-    """
-    arrays: list[Any] = [x for x in given if is_array(x)]
-    foreign = [x for x in arrays if not isinstance(x, np.ndarray)]
-    namespace(*foreign)  # two foreign libraries are an error
-    candidates = foreign or arrays
-    return next((x for x in candidates if is_floating(x)), candidates[0] if candidates else None)
-
-
 def common_library_of(**named: object) -> Array | None:
-    """Return the common library of arguments, whose names an error mentions if two libraries are foreign."""
-    for name, x in named.items():
-        if not isinstance(x, np.ndarray):
-            refuse_elsewhere(x, name, _IN_PARTITIONS)
-    same_library(**{name: x for name, x in named.items() if not isinstance(x, np.ndarray)})
-    return common_library(*named.values())
+    """Return the array that decides library, device and precision of all arguments; None if there is none.
+
+    NumPy arrays are carried into another library, never the reverse. Two other libraries are an error that
+    names the arguments.
+    """
+    arrays: list[Any] = [x for x in named.values() if is_array(x)]
+    others = {name: x for name, x in named.items() if not isinstance(x, np.ndarray)}
+    for name, x in others.items():
+        refuse_elsewhere(x, name, _IN_PARTITIONS)
+    same_library(**others)
+    candidates = [x for x in arrays if not isinstance(x, np.ndarray)] or arrays
+    return next((x for x in candidates if is_floating(x)), candidates[0] if candidates else None)
 
 
 def same_dtype(arrays: list[Array]) -> list[Array]:

@@ -180,10 +180,6 @@ class Span:
         """Slice of the cases."""
         return slice(self.start, self.stop)
 
-    def numbers(self) -> NDArray:
-        """The cases themselves."""
-        return np.arange(self.start, self.stop)
-
 
 def tile_shape(width: int, elements: int) -> tuple[int, int]:
     """Height and width of a tile whose arrays have about `elements` entries.

@@ -18,7 +18,6 @@ from functools import cache, partial
 from typing import TypeAlias, cast
 
 import array_api_extra as xpx
-import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import (
@@ -165,6 +164,3 @@ def ops_for(xp: Namespace) -> Ops:
     array([1.      , 1.      , 0.632121])
     """
     return Ops(xp)
-
-
-EPSILON = float(np.finfo(np.float64).eps)

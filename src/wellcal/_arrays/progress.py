@@ -157,6 +157,8 @@ _current: ContextVar[Progress | None] = ContextVar("progress", default=None)
 def following(progress: Progress | None) -> Generator[Progress]:
     """Let all loops within a ``with`` block report to `progress`; None keeps the progress in force.
 
+    As a decorator, ``@following(None)`` makes the loops of a function one run.
+
     Examples
     --------
     >>> steps = []
@@ -188,17 +190,6 @@ def reported(function: Function) -> Function:
     def call(*arguments: Any, progress: object = None, **options: Any) -> Any:
         with following(None if progress is None else as_progress(progress)) as known:
             return function(*arguments, progress=known, **options)
-
-    return cast("Function", call)
-
-
-def one_run(function: Function) -> Function:
-    """Decorate a function without `progress`: its loops are one run, silent for two seconds together."""
-
-    @wraps(function)
-    def call(*arguments: Any, **options: Any) -> Any:
-        with following(None):
-            return function(*arguments, **options)
 
     return cast("Function", call)
 

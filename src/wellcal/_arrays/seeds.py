@@ -19,7 +19,6 @@ __all__ = [
     "fresh_generator",
     "generator_aside",
     "known_seed",
-    "seed_text",
 ]
 
 _GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.SeedSequence, np.random.RandomState)
@@ -81,16 +80,3 @@ def known_seed(rng: object) -> int | None:
     if rng is None:
         return DEFAULT_SEED
     return int(cast("int", rng)) if _is_seed(rng) else None
-
-
-def seed_text(seed: int | None) -> str:
-    """A seed in words.
-
-    Examples
-    --------
-    >>> seed_text(0), seed_text(7), seed_text(None)
-    ('0 (default)', '7', 'a generator that was given')
-    """
-    if seed is None:
-        return "a generator that was given"
-    return f"{seed} (default)" if seed == DEFAULT_SEED else str(seed)

@@ -371,7 +371,7 @@ def _beta_quantile(inverse: Any, a: NDArray, b: NDArray, level: NDArray, side: f
 
 
 @quiet
-def student_t_lower_quantile(df: NDArray, u: NDArray) -> NDArray:
+def student_t_lower_quantile(df: NDArray | float, u: NDArray | float) -> NDArray:
     """Standard Student t quantile, accurate for tiny `u` and near the median; infinite beyond all numbers.
 
     In the terms of :func:`student_t_cdf`, x and 1 - x are found by inversion, each where it is the smaller.

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from wellcal._arrays.checks import check_same_length, is_missing, label_array
+from wellcal._arrays.checks import check_same_length, label_array
 from wellcal._arrays.namespaces import NDArray, is_array, to_numpy
 from wellcal._arrays.row_errors import Row, RowError
 
@@ -155,3 +155,9 @@ def sortable(labels: NDArray) -> NDArray:
         return labels
     kinds: set[type] = {type(label) for label in labels.tolist()}
     return labels.astype(str) if len(kinds) > 1 or kinds <= {str} else np.asarray(labels.tolist())
+
+
+def is_missing(label: Any) -> bool:
+    """True if a label is None, or a value that does not equal itself."""
+    same = label == label
+    return label is None or not (isinstance(same, (bool, np.bool_)) and bool(cast("bool", same)))

@@ -12,7 +12,6 @@ from scipy import special, stats
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import Array, NDArray, asarray, device_of, is_array, namespace, to_numpy
-from wellcal._arrays.ops import EPSILON
 from wellcal._arrays.seeds import as_generator
 from wellcal.conformance.kernels import FIXED, Sample, rounding, simulated, spread
 from wellcal.conformance.report import Check, LawBrokenError, Report, require, require_close, run
@@ -321,7 +320,7 @@ def _check_draws_of_rows(
     spread_of_means = np.sqrt((whole.var(axis=0) + part.var(axis=0)) / size)
     # A value that was drawn once might as well not have been drawn.
     largest = np.maximum(*(np.abs(x - np.median(x, axis=0)).max(axis=0) for x in (whole, part)))
-    slack = (1e2 * rounding(batch) + 4.0 * size * EPSILON) * np.abs(whole).max(axis=0)
+    slack = (1e2 * rounding(batch) + 4.0 * size * float(np.finfo(np.float64).eps)) * np.abs(whole).max(axis=0)
     allowed = _STANDARD_ERRORS * spread_of_means + 10.0 * largest / size + slack
     what = f"the mean of {size} draws of rows reversed"
     require_close(part.mean(axis=0), whole.mean(axis=0), allowed, what, "of the rows")
@@ -355,7 +354,7 @@ def _check_moments(few: Predictions, draws: NDArray) -> str | None:
         return "there is neither mean nor variance"
     size, x = len(draws), draws.astype(np.float64)
     drawn = x.mean(axis=0)
-    slack = (1e2 * rounding(few) + 4.0 * size * EPSILON) * np.abs(x).max(axis=0)
+    slack = (1e2 * rounding(few) + 4.0 * size * float(np.finfo(np.float64).eps)) * np.abs(x).max(axis=0)
     if mean is not None:
         stated = np.zeros_like(drawn) if variance is None else np.where(np.isfinite(variance), variance, 0.0)
         allowed = _STANDARD_ERRORS * np.sqrt(np.maximum(stated, x.var(axis=0)) / size) + slack

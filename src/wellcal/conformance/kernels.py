@@ -11,7 +11,7 @@ import numpy as np
 
 from wellcal._arrays.checks import whole_number
 from wellcal._arrays.namespaces import Array, NDArray, asarray, from_numpy, namespace, take_rows, to_numpy
-from wellcal._arrays.ops import EPSILON, ops_for
+from wellcal._arrays.ops import ops_for
 from wellcal._arrays.seeds import as_generator
 from wellcal.conformance.report import Check, LawBrokenError, Report, require, require_close, run
 from wellcal.expectations.bilinear import matching
@@ -213,7 +213,7 @@ def spread(predictions: Predictions, count: int) -> Predictions:
 def rounding(batch: Predictions) -> float:
     """Relative rounding error of the predictions' precision."""
     dtype = str(batch.like.dtype)
-    return EPSILON if "64" in dtype or "object" in dtype else 2.0**-23
+    return float(np.finfo(np.float64).eps) if "64" in dtype or "object" in dtype else 2.0**-23
 
 
 def as_seen(predictions: Predictions, targets: NDArray) -> Array:

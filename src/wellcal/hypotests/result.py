@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self, cast
 
+from wellcal._arrays import DEFAULT_SEED
 from wellcal._arrays.checks import flag
 from wellcal._arrays.namespaces import NDArray
 from wellcal._arrays.schema import (
@@ -23,7 +24,6 @@ from wellcal._arrays.schema import (
     text,
     whole,
 )
-from wellcal._arrays.seeds import seed_text
 from wellcal.hypotests.e_values import e_value_text
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA
@@ -381,3 +381,16 @@ def _short(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "; ".join(map(str, cast("tuple[object, ...]", value)))
     return str(value)
+
+
+def seed_text(seed: int | None) -> str:
+    """A seed in words.
+
+    Examples
+    --------
+    >>> seed_text(0), seed_text(7), seed_text(None)
+    ('0 (default)', '7', 'a generator that was given')
+    """
+    if seed is None:
+        return "a generator that was given"
+    return f"{seed} (default)" if seed == DEFAULT_SEED else str(seed)

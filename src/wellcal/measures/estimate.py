@@ -13,7 +13,7 @@ from scipy import special
 from wellcal._arrays.checks import probability
 from wellcal._arrays.copies import own_copy
 from wellcal._arrays.namespaces import Array, is_array, is_traced, on_first_jax_array, shown, to_numpy
-from wellcal._arrays.progress import following, one_run
+from wellcal._arrays.progress import following
 from wellcal._arrays.round_numbers import how_many
 from wellcal._arrays.schema import Check, described, listed, number, optional, text, whole
 from wellcal._arrays.special import student_t_lower_quantile
@@ -380,7 +380,7 @@ def about_cases(measure: Callable[P, Estimate]) -> Callable[P, Estimate]:
     >>> largest([1.0, 3.0], "a prediction").given
     ([1.0, 3.0], 'a prediction')
     """
-    run = one_run(measure)
+    run = following(None)(measure)
 
     @wraps(measure)
     def measured(*args: P.args, **options: P.kwargs) -> Estimate:

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from wellcal._arrays.checks import is_missing, label_array, plain_array, real_array
+from wellcal._arrays.checks import label_array, plain_array, real_array
 from wellcal._arrays.copies import own_copy
 from wellcal._arrays.namespaces import Array, NDArray, attribute, to_numpy
 from wellcal._arrays.warnings import advise
 from wellcal.columns.frames import names_text
+from wellcal.columns.labels import is_missing
 
 _SHOWN = 6  # names that an error lists
 _WRITTEN = ("nan", "None")  # what NumPy makes of missing labels in a list of texts

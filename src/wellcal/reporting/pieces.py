@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellcal._arrays.round_numbers import how_many
-from wellcal._arrays.seeds import seed_text
 from wellcal.comparison.differences import Difference, change_in_words
 from wellcal.hypotests.findings.finding import Finding, together
 from wellcal.hypotests.findings.reasons import ALPHA, without_pointer
-from wellcal.hypotests.result import TestResult
+from wellcal.hypotests.result import TestResult, seed_text
 from wellcal.measures.estimate import Estimate
 from wellcal.measures.intervals import Interval
 from wellcal.measures.presentation import Presentable, Row, pvalue_phrase

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wellcal._arrays.namespaces import Array, asarray, device_of, from_numpy, namespace, take_rows, widen
-from wellcal._arrays.progress import one_run
+from wellcal._arrays.progress import following
 from wellcal._arrays.seeds import generator_aside
 from wellcal._arrays.special import gather, look_up
 from wellcal.expectations.signed_measures import components_of
@@ -15,7 +15,7 @@ from wellcal.measures.quantiles.checks import check_standing
 from wellcal.predictions import Bernoulli, Categorical, Normal, Quantiles, Samples
 
 
-@one_run
+@following(None)
 def pit(y: object, pred: object, *, rng: int | np.random.Generator | None = None) -> Array:
     r"""Probability integral transform: uniform for a calibrated model.
 

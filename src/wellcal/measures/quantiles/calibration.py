@@ -10,7 +10,7 @@ import numpy as np
 
 from wellcal._arrays.checks import check_levels
 from wellcal._arrays.namespaces import Array, NDArray, stop_gradient, to_numpy
-from wellcal._arrays.progress import one_run
+from wellcal._arrays.progress import following
 from wellcal._arrays.schema import Check, numbers, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
@@ -103,7 +103,7 @@ class QuantileCalibration(Estimate):
         return calibration_band(self.levels, self.n_samples, level, kind)
 
 
-@one_run
+@following(None)
 def quantile_calibration(
     y: object, pred: object, *, levels: Sequence[float] | Array | None = None
 ) -> QuantileCalibration:

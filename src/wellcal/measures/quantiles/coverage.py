@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special
 
 from wellcal._arrays.namespaces import Array, NDArray, handed_over
-from wellcal._arrays.progress import Stages, one_run
+from wellcal._arrays.progress import Stages, following
 from wellcal._arrays.schema import Check, numbers, whole
 from wellcal.kernels.base import Kernel
 from wellcal.measures.estimate import Estimate
@@ -94,7 +94,7 @@ class IntervalCoverage(Estimate):
 
 
 @handed_over
-@one_run
+@following(None)
 def interval_coverage(
     y: object, pred: object, *, levels: Sequence[float] | Array | None = None
 ) -> IntervalCoverage:
