@@ -424,7 +424,9 @@ def _feature_plan(
         if dimension == 1 and not exact:
             most = max(most, min(16 * MOST_FEATURES, _FEW_ENTRIES // cases))
         parts = [part for side in sides for part in _all_components(elements, side)]
-        features, left_out = needed_features(kernel.lengthscale, parts, most, exact=exact) or (None, 0.0)
+        features, left_out = needed_features(
+            kernel.lengthscale, parts, most, exact=exact, furthest=np.inf
+        ) or (None, 0.0)
     if (
         features is None
         and dimension > 1

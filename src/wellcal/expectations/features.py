@@ -253,12 +253,18 @@ def gaussian_summands(kernel: Kernel, factor: float = 1.0) -> list[tuple[float, 
 
 # Weight that may go without features, and how many times the usual number of them may avoid that: many
 # features are worth their cost only for weight that would show in results.
-_NEGLIGIBLE = ((1e-9, 1), (1e-8, 1), (1e-7, 4), (1e-6, 16), (1e-5, 16), (1e-4, 16), (1e-3, 16))
+_LARGER = (3e-7, 6e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+_NEGLIGIBLE = ((1e-9, 1), (1e-8, 1), (1e-7, 4), *((weight, 16) for weight in _LARGER))
 _BLOCK = 6.0  # length scales: a point sees nothing beyond
 
 
 def needed_features(
-    lengthscale: float, parts: Sequence[Components], most: int = MOST_FEATURES, *, exact: bool = True
+    lengthscale: float,
+    parts: Sequence[Components],
+    most: int = MOST_FEATURES,
+    *,
+    exact: bool = True,
+    furthest: float = FURTHEST,
 ) -> tuple[FeatureGrid, float] | None:
     """Return features near all components that carry weight, and the weight of those left out.
 
@@ -279,7 +285,7 @@ def needed_features(
     ]
     for negligible, times in ((0.0, 1),) if exact else _NEGLIGIBLE:
         room = min(times * MOST_FEATURES, most)
-        lines = [_line(lengthscale, parts, c, mass[c], negligible) for c in range(dimension)]
+        lines = [_line(lengthscale, parts, c, mass[c], negligible, furthest) for c in range(dimension)]
         if math.prod(math.inf if line is None else len(line[1]) for line in lines) <= room:
             step, found = step_of(lengthscale), cast("list[tuple[float, NDArray]]", lines)
             centres = tuple(cells * step for _, cells in found)
@@ -293,14 +299,18 @@ def _line(
     coordinate: int,
     mass: list[NDArray | None] | None,
     negligible: float,
+    furthest: float,
 ) -> tuple[float, NDArray] | None:
     """Return an origin, and numbers of the features that components reach from there, in ascending order."""
     step = step_of(lengthscale)
     origin = _middle(cast("Any", parts[0].element).x[coordinate])
+    # Of many entries of tensors only what is counted leaves the device.
+    tensors = [part.leaf for part in parts if mass is None and is_tensor(part.leaf)]
+    stays = len(tensors) == len(parts) and sum(x.numel() for x in tensors) > _SOON_MOVED
     low: list[Array] = []
     high: list[Array] = []
     for part, weight in zip(parts, mass or [None] * len(parts), strict=True):
-        element = map_rows(_looked_at, part.element)
+        element = map_rows(stop_gradient if stays else _in_numpy, part.element)
         x, xp = element.x[coordinate], namespace(element.x[coordinate])
         reach = reach_of(lengthscale, part.kind, width_of(element, coordinate))
         if weight is not None:
@@ -311,21 +321,35 @@ def _line(
     if not first.shape[0]:
         return origin, np.zeros(1)
     ends = to_numpy(namespace(first).stack([namespace(first).min(first), namespace(first).max(last)]))
-    if not max(-float(ends[0]), float(ends[1])) < FURTHEST:
+    size = max(-float(ends[0]), float(ends[1]))
+    if not size < furthest:
         return None
+    if size >= FURTHEST:
+        cells = _union(to_numpy(first), to_numpy(last))
+        return None if cells is None else (origin, cells)
     least, count = int(ends[0]), int(ends[1] - ends[0]) + 2
     # How many have begun by a cell, and have not ended before it.
     begun, ended = (_counted(cells - least, count) for cells in (first, last + 1.0))
     return origin, np.flatnonzero(np.cumsum(begun - ended)) + float(least)
 
 
-_SOON_MOVED = 2**15  # entries of a tensor, for which a transfer takes less time than a few launches
+_MOST_CELLS = 2**17
+_SOON_MOVED = 2**15  # entries of tensors, for which a transfer takes less time than a few launches
 
 
-def _looked_at(x: Array) -> Array:
-    """Return values without gradients: in NumPy, or large tensors where they are."""
-    x = stop_gradient(x)
-    return x if is_tensor(x) and x.numel() > _SOON_MOVED else to_numpy(x)
+def _in_numpy(x: Array) -> NDArray:
+    return to_numpy(stop_gradient(x))
+
+
+def _union(first: NDArray, last: NDArray) -> NDArray | None:
+    """Return the whole numbers of all intervals, which may lie far apart; None for too many."""
+    order = np.argsort(first)
+    low, high = first[order], np.maximum.accumulate(last[order])
+    new = np.append(True, low[1:] > high[:-1] + 1.0)
+    starts, stops = low[new], high[np.append(new[1:], True)] + 1.0
+    if np.sum(stops - starts) > _MOST_CELLS:
+        return None
+    return np.concatenate([np.arange(*run) for run in zip(starts, stops, strict=True)])
 
 
 def _counted(numbers: Array, count: int) -> NDArray:
@@ -340,8 +364,7 @@ _FOR_THE_MIDDLE = 65_536  # numbers that a median is taken of
 
 def _middle(x: Array) -> float:
     """Return about the median, of many rows that of some: it is near the data in either case."""
-    some = _looked_at(x[:: max(1, x.shape[0] * x.shape[1] // _FOR_THE_MIDDLE), :])
-    return float(np.median(to_numpy(some)))
+    return float(np.median(_in_numpy(x[:: max(1, x.shape[0] * x.shape[1] // _FOR_THE_MIDDLE), :])))
 
 
 def width_of(element: Any, coordinate: int) -> Array | None:
@@ -365,7 +388,7 @@ def _mass_nearby(part: Components, coordinate: int, lengthscale: float) -> NDArr
     element: Any = part.element
     if isinstance(part.weights, float) or not isinstance(element, Points):
         return None
-    x, weights = to_numpy(_looked_at(element.x[coordinate])), np.abs(to_numpy(_looked_at(part.weights)))
+    x, weights = _in_numpy(element.x[coordinate]), np.abs(_in_numpy(part.weights))
     order = np.argsort(x, axis=1, kind="stable")
     with np.errstate(over="ignore"):
         block = np.floor(np.take_along_axis(x, order, axis=1) / (_BLOCK * lengthscale))
