@@ -11,7 +11,7 @@ import torch
 from scipy.spatial.distance import pdist
 
 import wellcal as wc
-from wellcal._arrays.chunks import limited
+from wellcal._arrays.chunks import budget, limited
 from wellcal._arrays.namespaces import to_numpy
 from wellcal.hypotests import setup as setups
 from wellcal.hypotests.parts.families import parts_of
@@ -64,7 +64,7 @@ def test_sums_of_tensors_are_those_of_numpy(name: str) -> None:
     for component in _components(setup):
         assert component.in_tensors
         expected = to_numpy(component.remember(sets))
-        for work in (None, 1000):
+        for work in (budget.work, 1000):
             with limited(work=work):
                 found = component.remember(torch.tensor(sets))
             assert isinstance(found, torch.Tensor)
@@ -136,7 +136,7 @@ def test_few_cases_and_other_targets_stay_in_numpy(monkeypatch: pytest.MonkeyPat
 def test_default_kernels_of_tensors(name: str) -> None:
     _, pred = _case(name)
     expected = wc.default_kernel(pred)
-    for entries in (None, 1000):
+    for entries in (budget.device, 1000):
         with limited(device=entries):
             found = wc.default_kernel(pred.map_arrays(lambda a: torch.tensor(np.array(a))))
         assert found.predictions.lengthscale == pytest.approx(expected.predictions.lengthscale, rel=1e-9)
