@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import io
 import pkgutil
 import sys
+import tokenize
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +18,32 @@ from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
+import pytest
 
 import wellcal as wc
 from wellcal.kernels import ExpDistance, Gaussian, Wasserstein
 
 ROOT = Path(__file__).parents[2]
 
-FILES_OF_A_CALL = 15
-"""Files that a small call of `skce` passes through."""
+FILES_OF_A_CALL, FILES_WITH_A_DEFAULT_KERNEL = 15, 24
+"""Files that a small call of `skce` passes through, with a given kernel and without."""
+
+CODE_LINES = {
+    "_arrays": 2111,
+    "columns": 515,
+    "predictions": 3954,
+    "kernels": 1109,
+    "expectations": 3977,
+    "problem": 1473,
+    "engines": 1950,
+    "conformance": 734,
+    "recalibration": 632,
+    "torch": 274,
+}
+"""Lines of code by room, without blank lines, comments and docstrings."""
+
+NUMBERS = 319
+"""Numbers written into `expectations`, `problem` and `engines`, other than 0 to 4, 0.5, 10 and 100."""
 
 PRIVATE_NAMES = Path(__file__).with_name("private_names.txt")
 """Private names of rooms that tests still use, a file and a name in each line; wanted are none."""
@@ -58,6 +78,67 @@ def test_a_small_call_passes_few_files() -> None:
     passed = files_passed(lambda: wc.skce(y, pred, kernel=kernel))
     assert "measures/_skce.py" in passed, "the probe itself must see the call"
     assert len(passed) <= FILES_OF_A_CALL, sorted(passed)
+
+
+def test_a_small_call_with_a_default_kernel_passes_few_files() -> None:
+    pred, y = wc.Normal(np.linspace(-1.0, 1.0, 16), np.ones(16)), np.zeros(16)
+    wc.skce(y, pred)
+    passed = files_passed(lambda: wc.skce(y, pred))
+    assert "problem/defaults.py" in passed
+    assert len(passed) <= FILES_WITH_A_DEFAULT_KERNEL, sorted(passed)
+
+
+# -- sizes ---------------------------------------------------------------------------------------------
+
+
+def code_lines(path: Path) -> int:
+    """Lines with code: neither blank, nor comments, nor docstrings."""
+    text = path.read_text(encoding="utf-8")
+    docstrings: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+            and ast.get_docstring(node) is not None
+        ):
+            docstrings.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in LAYOUT and not (token.type == tokenize.STRING and token.start[0] in docstrings):
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines)
+
+
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def steering_numbers(path: Path) -> int:
+    """Numbers in a file other than the plainest ones."""
+    return sum(
+        isinstance(node, ast.Constant)
+        and type(node.value) in (int, float)
+        and node.value not in (0, 1, 2, 3, 4, 0.5, 10, 100)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+
+
+@pytest.mark.parametrize("room", CODE_LINES)
+def test_rooms_do_not_grow(room: str) -> None:
+    files = list((ROOT / "src" / "wellcal" / room).rglob("*.py"))
+    assert files
+    assert sum(map(code_lines, files)) <= CODE_LINES[room]
+
+
+def test_numbers_that_steer_do_not_grow() -> None:
+    rooms = ("expectations", "problem", "engines")
+    files = [path for room in rooms for path in (ROOT / "src" / "wellcal" / room).rglob("*.py")]
+    assert sum(map(steering_numbers, files)) <= NUMBERS
 
 
 # -- what is shown ------------------------------------------------------------------------------------
