@@ -101,3 +101,19 @@ def test_arguments_of_densities_are_in_the_order_of_the_coordinates() -> None:
         with pytest.raises(ValueError, match=r"y and \w+ have the same columns in different orders: 'v'"):
             pred.log_prob(frame[["v", "u"]])
         np.testing.assert_array_equal(pred.log_prob(frame), pred.log_prob(frame.to_numpy()))
+
+
+@pytest.mark.parametrize("y", [HAPPENED, HAPPENED.astype(float), HAPPENED.tolist()])
+def test_probabilities_of_two_classes_are_no_means_and_spreads(y: Any) -> None:
+    """They would be normal distributions, and the verdict one on these."""
+    question = r"add up to one.*; are these probabilities of two classes\? give wc\.Bernoulli\(p\)"
+    for pair in ((1.0 - P, P), (P.tolist(), (1.0 - P).tolist())):
+        for ask in (wc.calibration_test, wc.skce, wc.Monitor().update):
+            with pytest.raises(ValueError, match=question):
+                ask(y, pair)
+    with pytest.raises(ValueError, match=question):
+        wc.compare(y, {"a": (1.0 - P, P), "b": (P, 1.0 - P)})
+    for pair in ((np.zeros(N), np.ones(N)), (P, P)):
+        values = np.asarray(y, float)
+        assert float(wc.crps(values, pair)) == float(wc.crps(values, wc.Normal(*pair)))
+    assert float(wc.crps(P, (1.0 - P, P))) == float(wc.crps(P, wc.Normal(1.0 - P, P)))

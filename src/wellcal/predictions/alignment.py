@@ -13,7 +13,7 @@ from wellcal.columns.labels import in_order_of, label_text, labels_of, same_labe
 from wellcal.predictions import Predictions
 from wellcal.predictions.adapters import converted_argument
 from wellcal.predictions.base import check_truth_first, shape_of
-from wellcal.predictions.input_hints import raise_with_hint
+from wellcal.predictions.input_hints import raise_with_hint, refuse_class_pairs
 
 
 def per_case(x: Any, name: str, y: object, pred: object) -> Any:
@@ -88,6 +88,7 @@ def same_cases(y: Any, models: dict[str, object]) -> list[Predictions]:
     batches: dict[str, Predictions] = {}
     for name, pred in models.items():
         try:
+            refuse_class_pairs(y, pred, name)
             batches[name] = converted_argument(pred, name)
         except (TypeError, ValueError) as error:
             try:

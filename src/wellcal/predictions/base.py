@@ -640,7 +640,9 @@ def check_inputs(y: object, pred: object, name: str = "pred") -> tuple[Array, Pr
             predictions = pred
         else:
             from wellcal.predictions.adapters import converted_argument  # it needs all families
+            from wellcal.predictions.input_hints import refuse_class_pairs
 
+            refuse_class_pairs(y, pred, name)
             predictions = converted_argument(pred, name)
         nonempty(predictions)
         if type(y) is not np.ndarray:

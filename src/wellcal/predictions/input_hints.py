@@ -1,6 +1,7 @@
 """Hints in errors about targets and predictions: swapped, one-hot, logits, percentages.
 
-Nothing here decides anything: after an error, the values are looked at for a mistake that people make.
+After an error, the values are searched for a mistake that people make. One mistake would raise no error, and
+is refused here: probabilities of two classes in the place of (mu, sigma).
 """
 
 from __future__ import annotations
@@ -41,6 +42,31 @@ def raise_with_hint(error: TypeError | ValueError, y: object, pred: object, name
         raise error.retold("", hint) from error  # the remedy for a wrong row does not help
     if hint:
         retell(error, more=hint)
+
+
+def refuse_class_pairs(y: Any, pred: Any, name: str = "pred") -> None:
+    """Refuse the probabilities of two classes in the place of (mu, sigma): the verdict would be on normals.
+
+    Examples
+    --------
+    >>> refuse_class_pairs([1, 0, 0], ([0.4, 0.9, 0.5], [0.6, 0.1, 0.5]))
+    Traceback (most recent call last):
+    ValueError: pred: a tuple of predictions is (mu, sigma), and these add up to one in each row while ...
+    """
+    if type(pred) is not tuple or len(pred) != 2 or not all(isinstance(x, (list, np.ndarray)) for x in pred):
+        return
+    first, second = (_array(part) for part in pred)
+    if first.ndim != 1 or first.shape != second.shape or {first.dtype.kind, second.dtype.kind} != {"f"}:
+        return
+    ordinary = len(np.unique(first)) > 2 and bool(((first >= 0.0) & (first <= 1.0)).all())
+    if not ordinary or not np.allclose(first + second, 1.0, rtol=0.0, atol=1e-6):
+        return
+    targets = _array(y)
+    if targets.dtype.kind in "fiub" and bool(np.isin(targets, (0, 1)).all()):
+        raise ValueError(
+            f"{name}: a tuple of predictions is (mu, sigma), and these add up to one in each row while "
+            "targets are 0 or 1; are these probabilities of two classes? give wc.Bernoulli(p)"
+        )
 
 
 def input_hint(y: Any, pred: Any, name: str = "pred") -> str:
