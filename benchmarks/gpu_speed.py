@@ -246,7 +246,9 @@ def _timed(torch: Any, row: _Row) -> tuple[float, float, str]:
 def _said(found: Any) -> str:
     said: dict[str, Any] = getattr(found, "provenance", {}) or {}
     parts = [str(said[key]) for key in ("engine", "sums", "precision") if key in said]
-    parts += [f"{key} {said[key]:.0e}" for key in said if key.endswith("_error")]
+    parts += [
+        f"{key} {said[key]:.0e}" for key in said if isinstance(said[key], float) and key.endswith("_error")
+    ]
     if hasattr(found, "pvalue"):
         parts.append(f"p = {found.pvalue:.3g}")
     return ", ".join(parts)
