@@ -297,6 +297,8 @@ def positive_number(x: Any, name: str) -> Any:
     Arrays of NumPy, which have none, become numbers. A tensor that requires a gradient is a parameter that
     training changes: it is kept itself, any other is copied.
     """
+    if type(x) is float and LEAST <= x <= MOST:
+        return x
     if is_array(x) and x.ndim != 0:
         raise ValueError(f"{name} must be a number, found an array of shape {tuple(x.shape)}")
     if is_traced(x):
