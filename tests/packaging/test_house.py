@@ -31,7 +31,7 @@ FILES_OF_A_CALL, FILES_WITH_A_DEFAULT_KERNEL = 15, 24
 CODE_LINES = {
     "_arrays": 2113,
     "columns": 515,
-    "predictions": 3954,
+    "predictions": 3972,
     "kernels": 1109,
     "expectations": 3977,
     "problem": 1473,
