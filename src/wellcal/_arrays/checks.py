@@ -299,6 +299,7 @@ def positive_number(x: Any, name: str) -> Any:
     """
     if type(x) is float and LEAST <= x <= MOST:
         return x
+    x = cast("Any", x)
     if is_array(x) and x.ndim != 0:
         raise ValueError(f"{name} must be a number, found an array of shape {tuple(x.shape)}")
     if is_traced(x):

@@ -220,7 +220,8 @@ def sum_on_grid(points: Array, phi: Array, kernel: DecayKernel, *, cells: int = 
             reach[np.argmax(reach)] *= 0.95
         off = xp.any(spread > from_numpy(reach, points), axis=1)
         outside = to_numpy(points[off])
-        near = np.linalg.norm(outside[:: len(outside) // 200 + 1, None] - some, axis=2) <= far
+        apart = outside[:: len(outside) // 200 + 1, None] - some
+        near: NDArray = np.sum(apart**2, axis=2) <= far**2
         work = len(outside) * float(np.mean(near))
         if work <= _DIRECT or 2 * cells > most:
             break

@@ -114,7 +114,11 @@ def features_of(form: Form, rows: Rows) -> Features | None:
         plain = features_of(form.inner, weighted.inner)
         if plain is None:
             return None
-        return replace(plain, of=lambda cases: take_rows(weighted.weights, cases)[:, None] * plain.of(cases))
+
+        def of(cases: Any) -> Array:
+            return take_rows(weighted.weights, cases)[:, None] * plain.of(cases)
+
+        return replace(plain, of=of)
     if isinstance(form, ElementForm):
         return _of_elements(form, rows)
     if not isinstance(form, FiniteForm) or form.size > MOST_FEATURES:
@@ -175,7 +179,11 @@ def embed(form: Form, rows: Rows, pairs: float = math.inf, *, centred: bool = Fa
 def _about_the_mean(features: Features) -> Features:
     some = np.unique(np.linspace(0, features.n - 1, 256).astype(int))
     centre = features.of(some).mean(axis=0)
-    return replace(features, of=lambda cases: features.of(cases) - centre)
+
+    def of(cases: Any) -> Array:
+        return features.of(cases) - centre
+
+    return replace(features, of=of)
 
 
 def principal_components(features: Features) -> Embedding:

@@ -114,7 +114,7 @@ class FeatureGrid:
         xp, (n, count, _) = namespace(values), values.shape
         position, near = self.near(values[:, :, 0])
         near = near / count if weights is None else near * weights[:, :, None]
-        starts: NDArray = np.arange(n) * self.size
+        starts = np.arange(int(n)) * self.size
         place = position + from_numpy(starts, values)[:, None, None]
         sums = add_at(xp.reshape(near, (-1,)), xp.reshape(place, (-1,)), n * self.size)
         return xp.reshape(sums, (n, self.size))
@@ -187,9 +187,10 @@ def _within(like: Array) -> int:
 def _bells(away: Array, exponent: Any) -> Array:
     """Return ``exp(exponent - away^2)``, in the place of `away` where no gradients need it."""
     if isinstance(away, np.ndarray):
-        away *= away
-        np.subtract(exponent, away, out=away)
-        return np.exp(away, out=away)
+        values = cast("NDArray", away)
+        values *= values
+        np.subtract(exponent, values, out=values)
+        return np.exp(values, out=values)
     if is_tensor(away) and not away.requires_grad:
         return (exponent - away.square_()).exp_()
     return namespace(away).exp(exponent - away**2)
@@ -349,7 +350,8 @@ def _union(first: NDArray, last: NDArray) -> NDArray | None:
     starts, stops = low[new], high[np.append(new[1:], True)] + 1.0
     if np.sum(stops - starts) > _MOST_CELLS:
         return None
-    return np.concatenate([np.arange(*run) for run in zip(starts, stops, strict=True)])
+    runs: list[NDArray] = [np.arange(*run) for run in zip(starts, stops, strict=True)]
+    return np.concatenate(runs)
 
 
 def _counted(numbers: Array, count: int) -> NDArray:

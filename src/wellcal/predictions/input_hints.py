@@ -6,7 +6,7 @@ is refused here: probabilities of two classes in the place of (mu, sigma).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -53,9 +53,10 @@ def refuse_class_pairs(y: Any, pred: Any, name: str = "pred") -> None:
     Traceback (most recent call last):
     ValueError: pred: a tuple of predictions is (mu, sigma), and these add up to one in each row while ...
     """
-    if type(pred) is not tuple or len(pred) != 2 or not all(isinstance(x, (list, np.ndarray)) for x in pred):
+    pair = cast("tuple[Any, ...]", pred) if type(pred) is tuple else ()
+    if len(pair) != 2 or not all(isinstance(part, (list, np.ndarray)) for part in pair):
         return
-    first, second = (_array(part) for part in pred)
+    first, second = map(_array, pair)
     if first.ndim != 1 or first.shape != second.shape or {first.dtype.kind, second.dtype.kind} != {"f"}:
         return
     ordinary = len(np.unique(first)) > 2 and bool(((first >= 0.0) & (first <= 1.0)).all())
