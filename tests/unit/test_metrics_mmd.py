@@ -345,7 +345,6 @@ def test_errors_are_those_of_subtracting_squared_norms(
         norms = float(pairing(0, 0) + pairing(1, 1))
         found = distances(kernel, predictions)[0, 1]
         assert abs(float(number(found) ** 2 - discrepancy(pairing) ** 2)) < 2e-14 * norms, step
-        assert found == 0.0 or found > 1e-7 * norms**0.5
 
 
 def two_of_each(batch: Any) -> Any:

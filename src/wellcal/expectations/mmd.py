@@ -10,14 +10,14 @@ from wellcal._arrays.namespaces import Array
 from wellcal._arrays.ops import Ops
 from wellcal._arrays.rows import Rows
 from wellcal.expectations.atoms import LOWERINGS
-from wellcal.expectations.bilinear import Cost, Form, matching
+from wellcal.expectations.bilinear import Cost, FiniteForm, Form, matching
 from wellcal.expectations.expansion import Notes, plan
 from wellcal.expectations.lowering import Lowering
 from wellcal.kernels.base import Kernel
 from wellcal.predictions import Predictions
 
 _ROUNDING = 1e-14
-"""Squared distances below this share of the squared norms are rounding errors of the subtraction."""
+"""Differences below this share of what is subtracted, squared norms or weights, are rounding errors."""
 
 
 class NormedRows(NamedTuple):
@@ -57,6 +57,12 @@ def _squared(ops: Ops, norms: Array, pairing: Array) -> Array:
     return ops.where(squared > _ROUNDING * norms, squared, 0.0 * squared)
 
 
+def _about_the_mean(ops: Ops, weights: Array) -> Array:
+    """Return deviations from the mean, without those that are rounding errors."""
+    deviations = weights - ops.xp.mean(weights, axis=0)
+    return ops.where(abs(deviations) > _ROUNDING * ops.xp.max(abs(weights)), deviations, 0.0 * deviations)
+
+
 _Prepared = tuple[MeanDiscrepancy, NormedRows]
 _memo: Memo[tuple[_Prepared, Notes]] = Memo()
 
@@ -74,6 +80,8 @@ def mean_discrepancy(
         scheme = plan(kernel, [predictions], expectations=expectations, notes=own)
         rows = scheme.rows([(1.0, predictions)])
         form = scheme.form(rows, rows)
+        if isinstance(form, FiniteForm):  # about their mean no digits of near predictions cancel
+            rows = form.rows(_about_the_mean(predictions.ops, rows.weights))
         norms = matching(form, predictions.ops, rows, rows)
         return (MeanDiscrepancy(form), NormedRows(norms, rows)), own
 
