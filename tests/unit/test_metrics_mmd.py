@@ -407,3 +407,22 @@ def test_equal_predictions_stay_equal_wherever_they_stand(copies: int) -> None:
     table = distances(k.Gaussian(), batch)
     assert np.all(table[1:, 1:] == 0.0)
     assert np.all(table[0, 1:] > 0.0)
+
+
+def test_transport_between_components_at_mmd_distances() -> None:
+    """Two equally likely components: the cheaper of two assignments, of squared distances of probabilities."""
+    rng = np.random.default_rng(0)
+    first, second = rng.dirichlet(np.ones(3), 6), rng.dirichlet(np.full(3, 3.0), 6)
+    y = rng.integers(0, 3, 6)
+    metric = k.MixtureWasserstein(components=k.MaximumMeanDiscrepancy(k.Delta()))
+    kernel = k.ExpDistance(metric, lengthscale=0.3) @ k.Delta()
+    mixture = wc.Mixture([wc.Categorical(first), wc.Categorical(second)])
+    phi = 0.5 * (first + second) - np.eye(3)[y]
+
+    def h(i: int, j: int) -> float:
+        straight = ((first[i] - first[j]) ** 2).sum() + ((second[i] - second[j]) ** 2).sum()
+        crossed = ((first[i] - second[j]) ** 2).sum() + ((second[i] - first[j]) ** 2).sum()
+        return float(np.exp(-np.sqrt(0.5 * min(straight, crossed)) / 0.3) * (phi[i] @ phi[j]))
+
+    expected = np.mean([h(i, j) for i in range(6) for j in range(i)])
+    assert float(wc.skce(y, mixture, kernel=kernel)) == pytest.approx(expected, rel=1e-12)

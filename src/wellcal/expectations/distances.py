@@ -26,7 +26,7 @@ from wellcal._arrays.namespaces import (
     widen,
 )
 from wellcal._arrays.ops import Ops
-from wellcal._arrays.rows import Rows
+from wellcal._arrays.rows import Rows, slice_rows
 from wellcal.expectations.bilinear import Cost, Distance
 from wellcal.expectations.bures import BuresDistance, NormalRows, matrix_root
 from wellcal.expectations.expansion import Notes
@@ -57,7 +57,7 @@ from wellcal.predictions import (
     Quantiles,
     Samples,
 )
-from wellcal.predictions.batches import in_numpy
+from wellcal.predictions.batches import concatenate, in_numpy
 
 
 class PreparedDistance(NamedTuple):
@@ -428,9 +428,16 @@ def _mixture_wasserstein(metric: MixtureWasserstein, predictions: Mixture, how: 
     if len(families) > 1:
         names = ", ".join(sorted(f.__name__ for f in families))
         raise ValueError(f"MixtureWasserstein needs components of one family, found {names}")
-    parts = [distance(metric.components, component, notes=how.notes) for component in predictions.components]
-    rows = TransportRows(widen(predictions.weights), tuple(part.rows for part in parts))
-    return PreparedDistance(TransportDistance(metric, parts[0].form, len(parts)), rows)
+    count, n = len(predictions.components), len(predictions)
+    names = [f"component {k}" for k in range(count)]
+    # Together, so that rows of different components belong to one form.
+    form, rows = distance(
+        metric.components, concatenate(predictions.components, names, "components"), notes=how.notes
+    )
+    parts = tuple(slice_rows(rows, slice(k * n, (k + 1) * n)) for k in range(count))
+    return PreparedDistance(
+        TransportDistance(metric, form, count), TransportRows(widen(predictions.weights), parts)
+    )
 
 
 @DISTANCES.register(MaximumMeanDiscrepancy, Predictions)
