@@ -14,7 +14,7 @@ import importlib
 import operator
 import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import TypeAlias, cast
 
 import array_api_extra as xpx
@@ -148,7 +148,7 @@ class Ops:
             native = getattr(sys.modules["torch"].special, name, None)
         elif is_jax(self.xp):
             native = getattr(importlib.import_module("jax.scipy.special"), name, None)
-        return partial(through_numpy, on_numpy) if native is None else native
+        return (lambda *arrays: through_numpy(on_numpy, *arrays)) if native is None else native
 
 
 @cache
