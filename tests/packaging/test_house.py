@@ -33,7 +33,7 @@ CODE_LINES = {
     "columns": 515,
     "predictions": 3973,
     "kernels": 1109,
-    "expectations": 3992,
+    "expectations": 3996,
     "problem": 1473,
     "engines": 1951,
     "conformance": 734,

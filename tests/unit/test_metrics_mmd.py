@@ -410,7 +410,7 @@ def test_equal_predictions_stay_equal_wherever_they_stand(copies: int) -> None:
 
 
 def test_transport_between_components_at_mmd_distances() -> None:
-    """Two equally likely components: the cheaper of two assignments, of squared distances of probabilities."""
+    """Two equally likely components: the cheaper of two assignments of squared distances."""
     rng = np.random.default_rng(0)
     first, second = rng.dirichlet(np.ones(3), 6), rng.dirichlet(np.full(3, 3.0), 6)
     y = rng.integers(0, 3, 6)

@@ -59,6 +59,8 @@ def _squared(ops: Ops, norms: Array, pairing: Array) -> Array:
 
 def _about_the_mean(ops: Ops, weights: Array) -> Array:
     """Return deviations from the mean, without those that are rounding errors."""
+    if weights.shape[-1] == 0:  # far apart, so that no feature reaches any of them
+        return weights
     deviations = weights - ops.xp.mean(weights, axis=0)
     return ops.where(abs(deviations) > _ROUNDING * ops.xp.max(abs(weights)), deviations, 0.0 * deviations)
 
