@@ -255,6 +255,8 @@ def check_rows(
     if bool(xp.all(ok)):
         return
     good = to_numpy(ok)
+    if good.ndim == 0:
+        raise ValueError(f"{name} {problem}: found {to_numpy(array)}")
     row, *rest = (int(i) for i in np.argwhere(~good)[0])
     shown: Any = to_numpy(array)[(row, *rest)]
     values = np.array2string(np.asarray(shown), threshold=6, precision=6)

@@ -275,7 +275,7 @@ class Predictions:
     def __getitem__(self, index: Any) -> Self:
         """Sub-batch by slice, integer array or boolean mask; an integer gives a batch of one."""
         n = len(self)
-        if isinstance(index, (int, np.integer)):
+        if isinstance(index, (int, np.integer)) and not isinstance(index, np.timedelta64):
             _check_position(cast("int", index), n)
             index = slice(cast("int", index) % n, cast("int", index) % n + 1)
         elif not isinstance(index, slice):

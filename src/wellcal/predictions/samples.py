@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import InitVar
 from typing import Any, ClassVar, cast
@@ -231,7 +232,10 @@ _OTHERS = "axis=1 for values of shape (n, draws), axis=0 for (draws, n), axis=(0
 
 def _named_draws(values: Any) -> list[str] | None:
     """Return the dimensions of an array of xarray called chain, draw or sample; None without any."""
-    return [name for name in getattr(values, "dims", ()) if name in ("chain", "draw", "sample")] or None
+    xarray = sys.modules.get("xarray")
+    if xarray is None or not isinstance(values, xarray.DataArray):
+        return None
+    return [name for name in values.dims if name in ("chain", "draw", "sample")] or None
 
 
 def draws_second(values: Any, axis: Any) -> Any:
